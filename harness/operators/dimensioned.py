@@ -11,11 +11,12 @@ import numpy as np
 from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
 from harness.operators.binary_floats import encode
+from harness.operators.broadcasting import RELATIONS, broadcast, related
 from harness.operators.conditioned import Conditioned
 
 Dimensions = dict[str, Any]
 """Extents by name; under `...` the leading dimensions; integer attributes by their names."""
-_OTHER = ("unlike", "deeper", "second", "third")
+_OTHER = ("deeper", "second", "third")
 
 
 class Chosen(NamedTuple):
@@ -33,7 +34,8 @@ class Dimensioned(Conditioned):
     """Inputs and outputs as written: `Dimensioned("A: ... K; B: N K; bias: N | 1 N", "... N")`.
 
     A name is one extent throughout a call, that of an integer attribute where there is one; `...` any leading
-    dimensions; a number itself; `|` stands between alternatives, nothing for a scalar. `sizes` makes extents of
+    dimensions; `*` alone any shape; `~` alone one that can be
+    broadcast; a number itself; `|` stands between alternatives, nothing for a scalar. `sizes` makes extents of
     those that are known, `rule` says what else is wrong, `chosen` has the kinds of values that an input alone has,
     `types` the element types of the outputs that no type parameter tells.
 
@@ -59,7 +61,7 @@ class Dimensioned(Conditioned):
         self.sizes, self.rule, self.chosen, self.types = sizes or {}, rule, chosen or {}, types
         self.count = count
         names = {word for each in self.inputs.values() for form in each for word in form}
-        self.relations = {"*": (*sorted(names - {"..."}), *_OTHER)}  # type: ignore[misc] # of this operator alone
+        self.relations = {"*": (*sorted(names - {"..."}), *_OTHER, *RELATIONS)}  # type: ignore[misc] # of this operator alone
 
     def dimensions(self, call: Call) -> tuple[Dimensions, str | None]:
         """Return the extents of a call by name, and the rule that its shapes break."""
@@ -96,6 +98,8 @@ class Dimensioned(Conditioned):
         if broken is not None:
             return None
         forms = self.inputs[name]
+        if forms[0] == ["~"] and isinstance(relation, str):
+            return related(relation, call.first.shape)
         place = {"second": 1, "third": 2}.get(str(relation), 0)
         if place >= len(forms):
             return None
@@ -158,6 +162,11 @@ class Dimensioned(Conditioned):
 def _matched(form: list[str], shape: Shape, found: Dimensions) -> Dimensions | None:
     """Return the extents with those of a shape; None where it is not of the form."""
     bound = dict(found)
+    if form == ["*"]:
+        return bound or {"": 0}
+    if form == ["~"]:
+        together = broadcast((bound.get("~", ()), shape))
+        return None if together is None else {**bound, "~": together}
     rest = shape
     if form[:1] == ["..."]:
         leading = len(shape) - len(form) + 1
@@ -175,5 +184,5 @@ def _matched(form: list[str], shape: Shape, found: Dimensions) -> Dimensions | N
 def _made(form: list[str], found: Dimensions) -> Shape:
     shape: list[int] = []
     for word in form:
-        shape += found[word] if word == "..." else [int(word) if word.isdigit() else found[word]]
+        shape += found[word] if word in ("...", "~") else [int(word) if word.isdigit() else found[word]]
     return tuple(shape)

@@ -36,6 +36,10 @@ def installed() -> tuple[str, dict[str, Any]]:
     for each in sorted(listed["operators"], key=lambda one: (one["name"], one["since"])):
         if each["name"] not in known:
             found.setdefault(each["name"], _signature(each))
+    for provider, name, constraints in sorted(listed["kernels"], key=str):
+        if name in found:
+            types = {key: dtypes_of(texts) for key, texts in sorted(constraints.items())}
+            found[name].setdefault("kernels", {}).setdefault(provider, []).append(types)
     return str(listed["onnxruntime"]), found
 
 

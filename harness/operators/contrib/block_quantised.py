@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Operator
+from harness.operators.base import Call, Choice, Operator, Shape
 from harness.operators.bounded import Bounded, take, where
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
@@ -34,9 +35,15 @@ def blockwise(zero: Any, block: int, extent: int, axis: int = -1) -> Any:
 
 
 def matmul_nbits(
-    A: Bounded, B: Array, scales: Bounded, bits: int, block_size: int, accuracy_level: int, zero_points: Any = None,
+    A: Bounded,
+    B: Array,
+    scales: Bounded,
+    bits: int,
+    block_size: int,
+    accuracy_level: int,
+    zero_points: Any = None,
     bias: Bounded | None = None,
-) -> Bounded:  # fmt: skip
+) -> Bounded:
     """Multiply by the formula above."""
     k, (rows, blocks) = A.shape[-1], scales.shape
     q = unpacked(B, bits).reshape(rows, blocks * block_size)[:, :k].astype(float)
@@ -59,18 +66,25 @@ def allowed(a: Bounded, level: int, block: int) -> Bounded:
 
 
 def gather_blocks(
-    data: Array, indices: Array, scales: Bounded, call: Call, bits: int, block_size: int, gather_axis: int,
-    quantize_axis: int, zero_points: Array | None = None,
-) -> Bounded:  # fmt: skip
+    data: Array,
+    indices: Array,
+    scales: Bounded,
+    call: Call,
+    bits: int,
+    block_size: int,
+    gather_axis: int,
+    quantize_axis: int,
+    zero_points: Array | None = None,
+) -> Bounded:
     """Dequantise by the formula above, then gather."""
     packed = call.inputs["data"].dtype == "uint8"
-    q, zero = (each if each is None or not packed else unpacked(each, bits) for each in (data, zero_points))
+    q = unpacked(data, bits) if packed else data
+    zero = np.full(scales.shape, 2 ** (bits - 1) if packed else 0)
+    if zero_points is not None:
+        zero = (unpacked(zero_points, bits) if packed else zero_points)[..., : scales.shape[-1]]
     extent, at = q.shape[quantize_axis], gather_axis % q.ndim
-    if zero is None:
-        zero = np.array(2 ** (bits - 1) if packed else 0)
-    shift = blockwise(np.broadcast_to(zero[tuple(map(slice, scales.shape))] if zero.ndim else zero, scales.shape),
-                      block_size, extent, quantize_axis)  # fmt: skip
-    w = blockwise(scales, block_size, extent, quantize_axis) * (q.astype(float) - shift)
+    shift, scale = (blockwise(each, block_size, extent, quantize_axis) for each in (zero, scales))
+    w = scale * (q.astype(float) - shift.astype(float))
     inside = (indices >= -q.shape[at]) & (indices < q.shape[at])
     shown = inside.reshape(*(1,) * at, *indices.shape, *(1,) * (q.ndim - 1 - at))
     found = take(w, np.where(inside, indices, 0), axis=at)
@@ -95,7 +109,65 @@ def _cannot_multiply(n: Dimensions, call: Call) -> str | None:
     )
 
 
+def _cannot_gather(n: Dimensions, call: Call) -> str | None:
+    packed, rank = call.first.dtype == "uint8", len(call.first.shape)
+    gather, block = n["gather_axis"], n["block_size"]
+    if not (-rank <= gather < rank and -rank <= n["quantize_axis"] < rank):
+        return "axes in [-r, r-1]"
+    if packed and (gather % rank or (n["bits"] < 8 and n["quantize_axis"] % rank == 0)):
+        return "bytes are gathered on axis 0, and quantised along another"
+    if block < 16 or block & (block - 1):
+        return "block_size is a power of 2 and not smaller than 16"
+    scales, zero = _blocks(call), call.inputs.get("zero_points")
+    if call.inputs["scales"].shape != scales:
+        return "one scale for each block"
+    held = (*scales[:-1], -(-scales[-1] // (8 // n["bits"]))) if packed else scales
+    return None if zero is None or zero.shape == held else "one zero point for each block"
+
+
+def _blocks(call: Call) -> Shape:
+    """Return the shape of scales: that of the data with blocks for elements along the quantised axis."""
+    shape, bits = list(call.first.shape), call.parameter("bits")
+    shape[-1] *= 8 // bits if call.first.dtype == "uint8" else 1
+    axis = call.parameter("quantize_axis") % len(shape)
+    return tuple(-(-n // call.parameter("block_size")) if at == axis else n for at, n in enumerate(shape))
+
+
+def _gathered(call: Call) -> tuple[Shape, ...]:
+    shape = call.first.shape
+    if _cannot_gather({**call.attributes}, call):
+        return (shape,)
+    wide = (*shape[:-1], shape[-1] * (8 // call.parameter("bits") if call.first.dtype == "uint8" else 1))
+    at = call.parameter("gather_axis") % len(shape)
+    return ((*wide[:at], *call.inputs["indices"].shape, *wide[at + 1 :]),)
+
+
+def _extent(n: Dimensions) -> int:
+    return int(n["..."][n["gather_axis"]])
+
+
+class GatheringBlocks(Dimensioned):
+    """Scales for each block, zero points as they are packed."""
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shapes of scales and zero points."""
+        rank = len(call.first.shape)
+        if not -rank <= call.parameter("quantize_axis") < rank:
+            return None
+        found = _blocks(call)
+        if name == "zero_points" and call.first.dtype == "uint8":
+            found = (*found[:-1], -(-found[-1] // (8 // call.parameter("bits"))))
+        return (*found[:-1], found[-1] + (relation == "unlike"))
+
+
 BITS = (Chosen("bits", lambda raw, _: raw),)
+INDEX = (
+    Chosen("in_range", lambda raw, n: raw % max(1, _extent(n))),
+    Chosen("negative", lambda raw, n: raw % max(1, _extent(n)) - _extent(n)),
+    Chosen("beyond", lambda raw, n: raw % (4 * _extent(n) + 1) - 2 * _extent(n)),
+)
 OPERATORS = (
     Operator(
         "com.microsoft.MatMulNBits",
@@ -111,5 +183,16 @@ OPERATORS = (
             {"scales": (SCALES,), "B": BITS, "zero_points": BITS},
         ),
         bounded(matmul_nbits),
+    ),
+    Operator(
+        "com.microsoft.GatherBlockQuantized",
+        GatheringBlocks(
+            "data: ...; indices: *; scales: *; zero_points: *",
+            "*",
+            rule=_cannot_gather,
+            chosen={"data": BITS, "indices": INDEX, "scales": (SCALES,), "zero_points": BITS},
+        ),
+        bounded(gather_blocks),
+        outputs=_gathered,
     ),
 )

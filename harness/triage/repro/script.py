@@ -46,7 +46,8 @@ def _docstring(failure: Failure) -> str:
 Needs onnxruntime (for DirectML onnxruntime-directml, on Windows) and numpy, nothing else:  python repro.py
 
 Exit code: 1 while the bug is there, 0 once it is fixed, 3 if it cannot tell (no such provider here, a release that does not know the
-opset). The session runs in a process of its own, since some bugs end it; `--in-process` runs it in this one.
+opset). The session runs in a process of its own, since some bugs end it; `--in-process` runs it in this one;
+`--library PATH` loads a library of custom operators.
 """
 
 
