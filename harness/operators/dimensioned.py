@@ -95,8 +95,6 @@ class Dimensioned(Conditioned):
     ) -> Shape | None:
         """Derive the shape of a further input."""
         found, broken = self.dimensions(call)
-        if broken is not None:
-            return None
         forms = self.inputs[name]
         if forms[0] == ["~"] and isinstance(relation, str):
             return related(relation, call.first.shape)
@@ -104,9 +102,14 @@ class Dimensioned(Conditioned):
         if place >= len(forms):
             return None
         given = {} if isinstance(relation, str) else dict(relation)
-        if any(word in self.sizes and word not in {**found, **given} for word in forms[place]):
+        found |= given
+        self._derive(found)
+        if any(
+            word not in found and (broken or word in self.sizes) and not word.isdigit()
+            for word in forms[place]
+        ):
             return None
-        shape = _made(forms[place], {**found, **given})
+        shape = _made(forms[place], found)
         if relation == "unlike":
             return (*shape[:-1], shape[-1] + 1) if shape else (2,)
         return (1, *shape) if relation == "deeper" else shape

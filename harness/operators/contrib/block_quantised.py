@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Choice, Operator, Shape
-from harness.operators.bounded import Bounded, take, where
+from harness.operators.bounded import Bounded, repeat, take, where
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
 
@@ -26,12 +26,15 @@ def unpacked(data: Array, bits: int) -> Array:
     """Return the numbers of some bits in each byte, the lowest first, along the last dimension."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     numbers = data[..., None] >> shifts & np.uint8((1 << bits) - 1)
-    return numbers.reshape(*data.shape[:-1], data.shape[-1] * len(shifts)).astype(np.int64)
+    return np.asarray(numbers.reshape(*data.shape[:-1], data.shape[-1] * len(shifts)), np.int64)
 
 
 def blockwise(zero: Any, block: int, extent: int, axis: int = -1) -> Any:
     """Repeat what stands for each block of an axis."""
-    return np.take(np.repeat(zero, block, axis=axis), np.arange(extent), axis=axis)
+    repeated = (
+        repeat(zero, block, axis=axis) if isinstance(zero, Bounded) else np.repeat(zero, block, axis=axis)
+    )
+    return repeated[(slice(None),) * (axis % zero.ndim) + (slice(extent),)]
 
 
 def matmul_nbits(
@@ -50,7 +53,7 @@ def matmul_nbits(
     if not isinstance(zero_points, Bounded):
         zero_points = 2.0 ** (bits - 1) if zero_points is None else unpacked(zero_points, bits)[:, :blocks]
     zero = blockwise(zero_points + scales * 0.0, block_size, k)
-    y = allowed(A, accuracy_level, block_size) @ ((q - zero) * blockwise(scales, block_size, k)).T
+    y: Bounded = allowed(A, accuracy_level, block_size) @ ((q - zero) * blockwise(scales, block_size, k)).T
     return y if bias is None else y + bias
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from harness.operators.activations import gelu, swish
 from harness.operators.base import Operator
-from harness.operators.bounded import Bounded, sigmoid, tanh
+from harness.operators.bounded import Bounded, converted, sigmoid, tanh
 from harness.operators.dimensioned import Dimensioned
 from harness.operators.elementwise import ELEMENTWISE
 from harness.operators.formulas import bounded
@@ -35,7 +35,7 @@ def bias_add(X: Bounded, bias: Bounded, skip: Bounded) -> Bounded:
 
 # Z sigmoid(Z), Z = scale X, by default alpha X                                (ScaledSiLU)
 def scaled_silu(X: Bounded, alpha: float, scale: Bounded | None = None) -> Bounded:
-    return swish(X * alpha if scale is None else X * scale.reshape(()), 1.0)
+    return swish(X * alpha if scale is None else X * converted(scale, X.arithmetic.form.dtype), 1.0)
 
 
 # X + Y gate                                                                   (GatedAdd)
@@ -66,7 +66,7 @@ OPERATORS = (
     Operator(
         "com.microsoft.BiasAdd", Dimensioned("X: N S C; bias: C; skip: N S C", "N S C"), bounded(bias_add)
     ),
-    Operator("com.microsoft.ScaledSiLU", Dimensioned("X: ...; scale:  | 1", "..."), bounded(scaled_silu)),
+    Operator("com.microsoft.ScaledSiLU", Dimensioned("X: ...; scale: ", "..."), bounded(scaled_silu)),
     Operator(
         "com.microsoft.GatedAdd", Dimensioned("X: ... C; Y: ... C; gate: ... 1", "... C"), bounded(gated_add)
     ),

@@ -153,6 +153,7 @@ OPERATORS = (
             "B S H; B; B S H",
             chosen=IDS,
             types=lambda call: (None, "int32", None),
+            count=2,
         ),
         bounded(embed_layer_norm),
     ),

@@ -121,6 +121,10 @@ class FusedProducts(Products):
         name = call.attributes.get("activation")
         if name is not None and name not in _ACTIVATIONS:
             return "activation is one that there is"
+        if len({len(shape) for shape in call.shapes}) > 1 and any(
+            call.parameter(each, 0) for each in _TURNING[2:]
+        ):
+            return "with stacks transposed A and B have one rank"
         return super().broken_rule(operator, _of(call, seen))
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
