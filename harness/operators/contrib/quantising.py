@@ -1,0 +1,72 @@
+"""QuantizeLinear and DequantizeLinear of com.microsoft, and QLinearConcat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Expected
+from harness.operators.base import Call, Operator, Shape
+from harness.operators.bounded import arithmetic, concatenate
+from harness.operators.contrib.qlinear import real, scale_of, zero_of
+from harness.operators.dimensioned import SCALES, Dimensioned
+from harness.operators.quantising import Quantising, dequantize, quantize, rounded
+
+
+class Quantised(Quantising):
+    """As ONNX's, but without `axis` scales are scalars."""
+
+    name = "quantised"
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of ONNX's, and a scalar without an axis, a vector with one."""
+        scale = call.shapes[1]
+        if ("axis" in call.attributes) == (scale == ()):
+            return "a scalar without axis, a vector with it"
+        return super().broken_rule(operator, call)
+
+
+class Concatenated(Dimensioned):
+    """Y_scale and Y_zero_point, then a tensor, its scale and its zero point for each part; by `of`, the first tensor's
+    shape, `count` and `others`: `same`, `grown` or `unlike`."""
+
+    name = "quantised_concatenation"
+
+    def __init__(self) -> None:
+        super().__init__("Y_scale: ; Y_zero_point: ", "*", chosen={"Y_scale": (SCALES,)})
+        self.relations = {"inputs": ("of", "count", "others")}  # type: ignore[misc] # of this family alone
+
+
+# Y = the parts, each (q - zero_point) scale, joined along an axis, quantised
+def qlinear_concat(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Join by the formula above."""
+    worked = arithmetic(declared, "float32")
+    parts = [
+        real(inputs, f"inputs.{n}", f"inputs.{n + 1}", f"inputs.{n + 2}", worked)
+        for n in range(0, len(inputs) - 2, 3)
+    ]
+    with np.errstate(all="ignore"):
+        joined = concatenate(parts, axis=call.parameter("axis")) / scale_of(inputs, "Y_scale", worked)
+    return (rounded(joined, zero_of(inputs, "Y_zero_point"), call.outputs[0]),)
+
+
+def _joined(call: Call) -> tuple[Shape, ...]:
+    shapes = list(call.shapes[2::3])
+    axis = call.parameter("axis")
+    found = list(shapes[0])
+    found[axis] = sum(shape[axis] for shape in shapes)
+    return (tuple(found),)
+
+
+QUANTISED = Quantised()
+OPERATORS = (
+    Operator("com.microsoft.QuantizeLinear", QUANTISED, quantize),
+    Operator(
+        "com.microsoft.DequantizeLinear",
+        QUANTISED,
+        dequantize,
+        options="DML_OPERATOR_ELEMENT_WISE_DEQUANTIZE_LINEAR",
+    ),
+)
