@@ -15,7 +15,8 @@ from harness.operators.broadcasting import RELATIONS, broadcast, related
 from harness.operators.conditioned import Conditioned
 
 Dimensions = dict[str, Any]
-"""Extents by name; under `...` the leading dimensions; integer attributes by their names."""
+"""Extents by name; under `...` the leading dimensions; integer attributes by their names; under `inputs` the names of
+the inputs that are present."""
 _OTHER = ("deeper", "second", "third")
 
 
@@ -28,16 +29,17 @@ class Chosen(NamedTuple):
 
 
 SCALES = Chosen("scale", lambda raw, _: (raw % 16 + 1.0) / 64)
+SMALL = Chosen("small", lambda raw, _: (raw % 16 + 1.0) / 4096)
 
 
 class Dimensioned(Conditioned):
     """Inputs and outputs as written: `Dimensioned("A: ... K; B: N K; bias: N | 1 N", "... N")`.
 
     A name is one extent throughout a call, that of an integer attribute where there is one; `...` any leading
-    dimensions; `*` alone any shape; `~` alone one that can be
-    broadcast; a number itself; `|` stands between alternatives, nothing for a scalar. `sizes` makes extents of
-    those that are known, `rule` says what else is wrong, `chosen` has the kinds of values that an input alone has,
-    `types` the element types of the outputs that no type parameter tells.
+    dimensions; `*` alone any shape; `~` alone one that can be broadcast; a number itself; `|` stands between
+    alternatives, nothing for a scalar. `sizes` makes extents of those that are known, `defaults` are those that no input
+    decides, `rule` says what else is wrong, `chosen` has the kinds of values that an input alone has, `types` the element
+    types of the outputs that no type parameter tells.
 
     In a sweep `shape:` of a further input is by default the first alternative, or the `second` or `third`; a mapping
     gives extents by name; `unlike` has one more in the last dimension, `deeper` a leading 1 more.
@@ -54,18 +56,20 @@ class Dimensioned(Conditioned):
         chosen: Mapping[str, tuple[Chosen, ...]] | None = None,
         types: Callable[[Call], tuple[str | None, ...]] = lambda _call: (),
         count: int = 1,
+        defaults: Mapping[str, int] | None = None,
     ) -> None:
         written = (part.split(":") for part in inputs.split(";"))
         self.inputs = {name.strip(): [each.split() for each in text.split("|")] for name, text in written}
         self.outputs = [text.split() for text in outputs.split(";")]
         self.sizes, self.rule, self.chosen, self.types = sizes or {}, rule, chosen or {}, types
-        self.count = count
+        self.count, self.defaults = count, defaults or {}
         names = {word for each in self.inputs.values() for form in each for word in form}
         self.relations = {"*": (*sorted(names - {"..."}), *_OTHER, *RELATIONS)}  # type: ignore[misc] # of this operator alone
 
     def dimensions(self, call: Call) -> tuple[Dimensions, str | None]:
         """Return the extents of a call by name, and the rule that its shapes break."""
         found: Dimensions = {key: value for key, value in call.attributes.items() if isinstance(value, int)}
+        found["inputs"] = tuple(call.inputs)
         for name, forms in self.inputs.items():
             self._derive(found)
             if name in call.inputs:
@@ -74,6 +78,9 @@ class Dimensioned(Conditioned):
                 if bound is None:
                     return found, f"{name} has the shape [{'] or ['.join(', '.join(form) for form in forms)}]"
                 found = bound
+        self._derive(found)
+        for name, extent in self.defaults.items():
+            found.setdefault(name, extent)
         self._derive(found)
         return found, None
 
@@ -104,12 +111,16 @@ class Dimensioned(Conditioned):
         given = {} if isinstance(relation, str) else dict(relation)
         found |= given
         self._derive(found)
+        found = {**self.defaults, **found}
+        self._derive(found)
         if any(
             word not in found and (broken or word in self.sizes) and not word.isdigit()
             for word in forms[place]
         ):
             return None
         shape = _made(forms[place], found)
+        if min(shape, default=0) < 0:
+            return None
         if relation == "unlike":
             return (*shape[:-1], shape[-1] + 1) if shape else (2,)
         return (1, *shape) if relation == "deeper" else shape

@@ -171,7 +171,7 @@ class NhwcPooling(Pooling):
         return (
             "the input has at least one spatial axis"
             if short
-            else POOLING.broken_rule(operator, _channels_first(call))
+            else POOLING.broken_rule(_POOL, _channels_first(call))
         )
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
@@ -182,8 +182,11 @@ class NhwcPooling(Pooling):
         """[N, windows, C]."""
         if self.broken_rule(operator, call):
             return (call.first.shape,)
-        (shape, *_) = POOLING.output_shapes(operator, _channels_first(call))
+        (shape, *_) = POOLING.output_shapes(_POOL, _channels_first(call))
         return ((shape[0], *shape[2:], shape[1]),)
+
+
+_POOL = Operator("MaxPool", POOLING, lambda *_: ())
 
 
 def _tokens(most: int) -> tuple[Chosen, ...]:
