@@ -63,7 +63,7 @@ class Dimensioned(Conditioned):
         self.outputs = [text.split() for text in outputs.split(";")]
         self.sizes, self.rule, self.chosen, self.types = sizes or {}, rule, chosen or {}, types
         self.count, self.defaults = count, defaults or {}
-        names = {word for each in self.inputs.values() for form in each for word in form}
+        names = {word for each in self.inputs.values() for form in each for word in form} | set(self.sizes)
         self.relations = {"*": (*sorted(names - {"..."}), *_OTHER, *RELATIONS)}  # type: ignore[misc] # of this operator alone
 
     def dimensions(self, call: Call) -> tuple[Dimensions, str | None]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.operators import activations
 from harness.operators.base import Call, Choice, DirectmlCall, Operator, Shape
-from harness.operators.bounded import Bounded, maximum, minimum, sigmoid, swapaxes, tanh
+from harness.operators.bounded import Bounded, maximum, minimum, moveaxis, sigmoid, swapaxes, tanh
 from harness.operators.convolutions import conv
 from harness.operators.convolving import Convolving
 from harness.operators.formulas import bounded
@@ -181,6 +181,49 @@ class FusedConvolving(Convolving):
         )
 
 
+def _channels_first(call: Call) -> Call:
+    """Return a call with the channels of X behind the batch."""
+    (name, x), *others = call.inputs.items()
+    moved = x._replace(shape=(x.shape[0], x.shape[-1], *x.shape[1:-1])) if len(x.shape) > 2 else x
+    return call._replace(inputs={name: moved, **dict(others)})
+
+
+def nhwc_conv(X: Bounded, W: Bounded, group: int, call: Call, B: Any = None) -> Bounded:
+    """Convolve as Conv does, with the channels last."""
+    return moveaxis(conv(moveaxis(X, -1, 1), W, group, _channels_first(call), B), 1, -1)
+
+
+class NhwcConvolving(Convolving):
+    """As `Convolving`, with the channels of X and of the output last."""
+
+    name = "nhwc_convolving"
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shapes of W and B."""
+        return super().shape(operator, name, relation, _channels_first(call))
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
+        """Those of convolutions."""
+        return super().domain(operator, attribute, _channels_first(call))
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of convolutions."""
+        return super().broken_rule(operator, _channels_first(call))
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """[N, windows, M]."""
+        if self.broken_rule(operator, call) is not None:
+            return (call.first.shape,)
+        found = _channels_first(call)
+        return ((call.first.shape[0], *self.extents(found), self.channels(found)),)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """No call: no tensor has its channels last."""
+        return None
+
+
 FUSED_PRODUCTS = FusedProducts()
 OPERATORS = (
     Operator("com.microsoft.FusedMatMul", FUSED_PRODUCTS, bounded(fused_matmul)),
@@ -188,4 +231,5 @@ OPERATORS = (
     Operator("com.microsoft.FusedMatMulActivation", FUSED_PRODUCTS, bounded(fused_matmul)),
     Operator("com.microsoft.FusedGemm", Gemm(), bounded(fused_gemm)),
     Operator("com.microsoft.FusedConv", FusedConvolving(), bounded(fused_conv)),
+    Operator("com.microsoft.NhwcConv", NhwcConvolving(), bounded(nhwc_conv)),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators import generating, permuting
+from harness.operators import generating, padding, permuting
 from harness.operators.base import UNKNOWN, Call, Operator, Shape
 from harness.operators.dimensioned import Chosen, Dimensioned
 from harness.operators.formulas import decided, moved
@@ -56,6 +56,16 @@ def _no_range(call: Call) -> str | None:
         return "start, limit and delta have one element"
     delta = call.parameter("delta", 1)
     return "delta is not 0" if delta in (0, (0,)) else None
+
+
+def pad(data: Array, call: Call, mode: str, value: Array | None = None) -> Array:
+    """Pad as ONNX's Pad does; pads may be a row of a matrix."""
+    return np.asarray(padding.formula(data, _flat(call), mode, constant_value=value))
+
+
+def _flat(call: Call) -> Call:
+    flat = {name: each.reshape(-1) for name, each in call.constants.items() if name == "pads"}
+    return call._replace(constants=flat, opset=18)
 
 
 # every window of `size` elements along `dim`, `step` apart, in a last dimension                   (UnfoldTensor)
@@ -195,6 +205,14 @@ def _tokens(most: int) -> tuple[Chosen, ...]:
 
 OPERATORS = (
     Operator("com.microsoft.Trilu", MOVING, moved(trilu), TRILU.rule, constants={"k": 0}),
+    Operator(
+        "com.microsoft.Pad",
+        MOVING,
+        moved(pad),
+        lambda call: padding.OPERATOR.rule(_flat(call)),
+        constants={"pads": UNKNOWN},
+        domains=padding.OPERATOR.domains,
+    ),
     Operator(
         "com.microsoft.Unique",
         Dimensioned("x: N", "M; N; M", count=3, types=lambda call: (None, "int64", "int64")),

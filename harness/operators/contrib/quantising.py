@@ -11,7 +11,7 @@ from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import arithmetic, concatenate
 from harness.operators.contrib.qlinear import real, scale_of, zero_of
-from harness.operators.dimensioned import SCALES, Dimensioned
+from harness.operators.dimensioned import Dimensioned, Dimensions
 from harness.operators.quantising import Quantising, dequantize, quantize, rounded
 
 
@@ -28,17 +28,6 @@ class Quantised(Quantising):
         return super().broken_rule(operator, call)
 
 
-class Concatenated(Dimensioned):
-    """Y_scale and Y_zero_point, then a tensor, its scale and its zero point for each part; by `of`, the first tensor's
-    shape, `count` and `others`: `same`, `grown` or `unlike`."""
-
-    name = "quantised_concatenation"
-
-    def __init__(self) -> None:
-        super().__init__("Y_scale: ; Y_zero_point: ", "*", chosen={"Y_scale": (SCALES,)})
-        self.relations = {"inputs": ("of", "count", "others")}  # type: ignore[misc] # of this family alone
-
-
 # Y = the parts, each (q - zero_point) scale, joined along an axis, quantised
 def qlinear_concat(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
     """Join by the formula above."""
@@ -50,6 +39,15 @@ def qlinear_concat(call: Call, inputs: Mapping[str, Tensor], declared: str) -> t
     with np.errstate(all="ignore"):
         joined = concatenate(parts, axis=call.parameter("axis")) / scale_of(inputs, "Y_scale", worked)
     return (rounded(joined, zero_of(inputs, "Y_zero_point"), call.outputs[0]),)
+
+
+def _cannot_join(_n: Dimensions, call: Call) -> str | None:
+    parts, axis = call.shapes[2::3], call.parameter("axis")
+    rank = len(parts[0])
+    if len(call.shapes) % 3 != 2 or any(len(shape) != rank for shape in parts) or not -rank <= axis < rank:
+        return "a tensor, a scale and a zero point for each part, of one rank, and axis in [-r, r-1]"
+    others = {(*shape[: axis % rank], *shape[axis % rank + 1 :]) for shape in parts}
+    return None if len(others) == 1 else "the shapes agree but for the axis"
 
 
 def _joined(call: Call) -> tuple[Shape, ...]:
@@ -68,5 +66,16 @@ OPERATORS = (
         QUANTISED,
         dequantize,
         options="DML_OPERATOR_ELEMENT_WISE_DEQUANTIZE_LINEAR",
+    ),
+    Operator(
+        "com.microsoft.QLinearConcat",
+        Dimensioned(
+            "Y_scale: ; Y_zero_point: ",
+            "*",
+            rule=_cannot_join,
+            types=lambda call: (call.inputs["Y_zero_point"].dtype,),
+        ),
+        qlinear_concat,
+        outputs=_joined,
     ),
 )
