@@ -44,10 +44,14 @@ def matmul_nbits(
     bits: int,
     block_size: int,
     accuracy_level: int,
+    N: int,
     zero_points: Any = None,
     bias: Bounded | None = None,
 ) -> Bounded:
     """Multiply by the formula above."""
+    if not B.size and A.size:  # an omitted projection
+        zeros = A[..., :1] * np.zeros(N)
+        return zeros if bias is None else zeros + bias
     k, (rows, blocks) = A.shape[-1], scales.shape
     q = unpacked(B, bits).reshape(rows, blocks * block_size)[:, :k].astype(float)
     if not isinstance(zero_points, Bounded):
@@ -175,7 +179,7 @@ OPERATORS = (
     Operator(
         "com.microsoft.MatMulNBits",
         Dimensioned(
-            "A: ... K; B: N blocks blob; scales: N blocks; zero_points: N packed | N blocks; bias: N",
+            "A: ... K; B: N blocks blob | 0 blocks blob; scales: N blocks; zero_points: N packed | N blocks; bias: N",
             "... N",
             {
                 "blocks": lambda n: -(-n["K"] // n["block_size"]),

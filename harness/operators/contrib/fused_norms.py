@@ -151,6 +151,11 @@ OPERATORS = (
             "input_ids: B S; segment_ids: B S; word_embedding: V H; position_embedding: P H; segment_embedding: G H; gamma: H; "
             "beta: H; mask: B S; position_ids: B S | 1 S",
             "B S H; B; B S H",
+            rule=lambda _n, call: (
+                None
+                if ("segment_ids" in call.inputs) == ("segment_embedding" in call.inputs)
+                else "segments have an embedding"
+            ),
             chosen=IDS,
             types=lambda call: (None, "int32", None),
             count=2,

@@ -140,7 +140,10 @@ OPERATORS = (
                 "R": lambda n: n["N" if n["transB"] else "K"],
                 "S": lambda n: n["K" if n["transB"] else "N"],
             },
-            chosen={"a_scale": (SCALES,), "b_scale": (SCALES,), "y_scale": (SCALES,)},
+            lambda _n, call: (
+                None if call.shapes[4] == call.shapes[5] else "as many scales as zero points of B"
+            ),
+            {"a_scale": (SCALES,), "b_scale": (SCALES,), "y_scale": (SCALES,)},
             types=lambda call: (
                 call.inputs["y_zero_point"].dtype if "y_zero_point" in call.inputs else "float32",
             ),

@@ -42,7 +42,9 @@ OPERATORS = (
             "X: ... N N",
             "... N N",
             chosen={
-                "X": (Chosen("regular", lambda raw, n: (raw % 17 - 8) / 8 + 3 * n["N"] * np.eye(n["N"])),)
+                "X": (
+                    Chosen("regular", lambda raw, n: (raw % 17 - 8) / 8 + 3 * n["N"] * np.eye(raw.shape[-1])),
+                )
             },
         ),
         bounded(inverse),

@@ -20,7 +20,7 @@ from harness.operators.bounded import (
     sigmoid,
     where,
 )
-from harness.operators.dimensioned import SCALES, Dimensioned, Dimensions
+from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import parameters
 from harness.operators.functions import softmax
 from harness.operators.pooling import POOLING, average_pool
@@ -174,7 +174,10 @@ OPERATORS = (
             "X: ~; X_scale:  | 1; x_zero_point:  | 1; y_scale:  | 1; y_zero_point:  | 1",
             "~",
             rule=_no_axis,
-            chosen={"X_scale": (SCALES,), "y_scale": (SCALES,)},
+            chosen={
+                "X_scale": (SCALES,),
+                "y_scale": (SCALES, Chosen("usual", lambda raw, _: raw * 0 + 1 / 256)),
+            },
         ),
         quantised(_softmax, "X", "y"),
     ),
