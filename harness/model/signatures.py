@@ -23,7 +23,7 @@ FILE = "contributed_operators.json"
 """Made by `python -m tools.contributed_operators`."""
 
 
-class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WrittenSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A signature as it is written."""
 
     inputs: tuple[str, ...]
@@ -55,12 +55,12 @@ def _filled(type_: str, default: Any = None, required: bool = False) -> tuple[st
     return type_, tuple(default) if isinstance(default, list) else default, required
 
 
-_OWN: dict[str, Signature] = {}
+_OWN: dict[str, WrittenSignature] = {}
 
 
 def register(name: str, given: Mapping[str, Any]) -> None:
     """Give an operator of one's own a signature; raise msgspec.ValidationError for one that is malformed."""
-    _OWN[name] = msgspec.convert(given, Signature)
+    _OWN[name] = msgspec.convert(given, WrittenSignature)
 
 
 @cache
@@ -74,9 +74,9 @@ def names() -> tuple[str, ...]:
     return (*data_file(FILE).operators, *_OWN)
 
 
-def signature(name: str) -> Signature | None:
+def signature(name: str) -> WrittenSignature | None:
     """Return the signature of an operator, one's own before ONNX Runtime's; None where there is none."""
     if name in _OWN:
         return _OWN[name]
     found = data_file(FILE).operators.get(name)
-    return None if found is None else msgspec.json.decode(found, type=Signature)
+    return None if found is None else msgspec.json.decode(found, type=WrittenSignature)

@@ -19,9 +19,8 @@ from harness.model.signatures import FILE, release
 
 DOMAIN = "com.microsoft"
 _SCRIPT = Path(__file__).parent.parent / "worker" / "signatures.py"
-_FUNCTIONS = ("BiasGelu", "FastGelu", "Gelu", "QuickGelu")
-"""Those that ONNX Runtime defines by a body of other operators as well; its schemas do not tell."""
-_MARKS = {("Optional", True): "?", ("Variadic", True): "+", ("Variadic", False): "*"}
+_MARKS = {("O", True): "?", ("V", True): "+", ("V", False): "*"}
+"""By the first letter of a formal parameter's option, and whether all tensors have one type."""
 
 
 def installed() -> tuple[str, dict[str, Any]]:
@@ -47,13 +46,12 @@ def _signature(each: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {key: [_parameter(*one) for one in each[key]] for key in ("inputs", "outputs")}
     made["types"] = {key: dtypes_of(texts) for key, texts in sorted(each["types"].items())}
     made["attributes"] = {key: _attribute(*one) for key, one in sorted(each["attributes"].items())}
-    made |= {"since": each["since"]} if each["since"] > 1 else {}
-    return made | ({"function": True} if each["name"].rpartition(".")[2] in _FUNCTIONS else {})
+    return made | ({"since": each["since"]} if each["since"] > 1 else {})
 
 
 def _parameter(name: str, type_: str, option: str, alike: bool) -> str:
     own = dtypes_of((type_,))
-    return f"{name}: {own[0] if own else type_}{_MARKS.get((option, alike), '')}"
+    return f"{name}: {own[0] if own else type_}{_MARKS.get((option[0], alike), '')}"
 
 
 def _attribute(type_: str, default: str, required: bool) -> list[Any]:
@@ -65,6 +63,8 @@ def changes() -> Iterator[str]:
     """Yield a line for each operator whose signature the installed release states otherwise than the harness."""
     version, found = installed()
     known = {name: json.loads(bytes(raw)) for name, raw in data_file(FILE).operators.items()}
+    for each in known.values():
+        each.pop("function", None)  # which no schema tells
     for name in sorted(known.keys() | found.keys()):
         before, now = known.get(name), json.loads(json.dumps(found.get(name)))
         if before == now:

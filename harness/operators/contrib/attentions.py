@@ -34,7 +34,7 @@ from harness.operators.formulas import bounded
 FILTER = -10000.0
 
 
-class Heads(NamedTuple):
+class AttendedHeads(NamedTuple):
     """Queries, keys and values, each [batch, heads, length, size]."""
 
     q: Bounded
@@ -53,7 +53,9 @@ def joined(x: Bounded) -> Bounded:
     return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
 
 
-def attend(h: Heads, call: Call, added: list[Any], closed: Array | None = None) -> tuple[Bounded, Bounded]:
+def attend(
+    h: AttendedHeads, call: Call, added: list[Any], closed: Array | None = None
+) -> tuple[Bounded, Bounded]:
     """Return the averages and the weights by the formula above; `closed` are the keys that no query may see."""
     scores = (h.q @ swapaxes(h.k, -1, -2)) * _scale(call, h)
     for each in added:
@@ -64,7 +66,7 @@ def attend(h: Heads, call: Call, added: list[Any], closed: Array | None = None) 
     return found @ h.v, found
 
 
-def _scale(call: Call, h: Heads) -> float:
+def _scale(call: Call, h: AttendedHeads) -> float:
     return float(call.parameter("scale") or 0) or float(h.q.shape[-1]) ** -0.5
 
 
@@ -105,7 +107,7 @@ def _projected(
         k, v = concatenate([past[0], k], axis=2), concatenate([past[1], v], axis=2)
     queries, keys = q.shape[2], k.shape[2]
     closed = later(queries, keys) if call.parameter("unidirectional") else None
-    y, _ = attend(Heads(q, k, v), call, [more, padding(mask, call, queries, keys)], closed)
+    y, _ = attend(AttendedHeads(q, k, v), call, [more, padding(mask, call, queries, keys)], closed)
     return joined(y), stack([k, v], axis=0) if k.shape == v.shape else k
 
 
@@ -151,7 +153,7 @@ def multi_head(
     queries, keys = q.shape[2], k.shape[2]
     closed = later(queries, keys) if call.parameter("unidirectional") else None
     y, found = attend(
-        Heads(q, k, v), call, [attention_bias, padding(key_padding_mask, call, queries, keys)], closed
+        AttendedHeads(q, k, v), call, [attention_bias, padding(key_padding_mask, call, queries, keys)], closed
     )
     return joined(y), k, v, found
 
@@ -198,7 +200,7 @@ def group_query(
     for batch, last in enumerate(seqlens_k.reshape(-1).tolist()):
         new = q.shape[2]
         before = max(0, last + 1 - new)
-        one = Heads(*(each[batch : batch + 1] for each in (q, k, v)))
+        one = AttendedHeads(*(each[batch : batch + 1] for each in (q, k, v)))
         if call.parameter("do_rotary"):
             places = np.arange(before, before + new) if position_ids is None else position_ids[batch]
             angles = (
@@ -206,10 +208,12 @@ def group_query(
                 sin_cache[places][None],
                 bool(call.parameter("rotary_interleaved")),
             )
-            one = Heads(rotated(one.q, *angles), rotated(one.k, *angles), one.v)
+            one = AttendedHeads(rotated(one.q, *angles), rotated(one.k, *angles), one.v)
         if past_key is not None:
             old = (past_key[batch : batch + 1, :, :before], past_value[batch : batch + 1, :, :before])
-            one = Heads(one.q, concatenate([old[0], one.k], axis=2), concatenate([old[1], one.v], axis=2))
+            one = AttendedHeads(
+                one.q, concatenate([old[0], one.k], axis=2), concatenate([old[1], one.v], axis=2)
+            )
         found.append((_grouped(one, call, attention_bias, head_sink), one.k, one.v))
     y, *caches = zip(*found, strict=True)
     most = max(cache.shape[2] for cache in caches[0])
@@ -226,7 +230,7 @@ def _filled(cache: Bounded, rows: int) -> Bounded:
     )
 
 
-def _grouped(h: Heads, call: Call, more: Any, sink: Any) -> Bounded:
+def _grouped(h: AttendedHeads, call: Call, more: Any, sink: Any) -> Bounded:
     share = call.parameter("num_heads") // call.parameter("kv_num_heads")
     k, v = (repeat(each, share, axis=1) for each in (h.k, h.v))
     scores = (h.q @ swapaxes(k, -1, -2)) * _scale(call, h)

@@ -15,10 +15,10 @@ from harness.operators.dimensioned import Dimensioned, Dimensions
 from harness.operators.quantising import Quantising, dequantize, quantize, rounded
 
 
-class Quantised(Quantising):
+class ScalarQuantising(Quantising):
     """As ONNX's, but without `axis` scales are scalars."""
 
-    name = "quantised"
+    name = "scalar_quantising"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of ONNX's, and a scalar without an axis, a vector with one."""
@@ -58,7 +58,7 @@ def _joined(call: Call) -> tuple[Shape, ...]:
     return (tuple(found),)
 
 
-QUANTISED = Quantised()
+QUANTISED = ScalarQuantising()
 OPERATORS = (
     Operator("com.microsoft.QuantizeLinear", QUANTISED, quantize),
     Operator(
