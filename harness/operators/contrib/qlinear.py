@@ -25,6 +25,7 @@ from harness.operators.formulas import parameters
 from harness.operators.functions import softmax
 from harness.operators.pooling import POOLING, average_pool
 from harness.operators.quantising import rounded
+from harness.operators.windows import window
 
 # y = saturate(round(f(x) / y_scale) + y_zero_point), where x is (q - x_zero_point) x_scale for each quantised input
 
@@ -113,6 +114,23 @@ def _middle(call: Call) -> tuple[Shape, ...]:
     return ((shape[0], *ones, shape[-1]) if call.parameter("channels_last") else (*shape[:2], *ones),)
 
 
+def _broken_window(plain: Call) -> str | None:
+    """Return the rule of pooling that is broken, or what the document leaves open: its formula counts a last window that
+    begins in the padding, ONNX's does not."""
+    if wrong := POOLING.broken_rule(_POOL, plain):
+        return wrong
+    found = window(plain, POOLING.kernel(plain))
+    count = len(found.kernel)
+    rooms = [
+        extent + found.pads[n] + found.pads[n + count] - found.kernel[n]
+        for n, extent in enumerate(plain.first.shape[2:])
+    ]
+    written = tuple(-(-room // step) + 1 for room, step in zip(rooms, found.strides, strict=True))
+    counted = POOLING.output_shapes(_POOL, plain)[0][2:]
+    open_ = plain.parameter("ceil_mode") and written != counted
+    return "whether a window that begins in the padding counts" if open_ else None
+
+
 _POOL = Operator("AveragePool", POOLING, lambda *_: ())
 
 
@@ -151,7 +169,7 @@ class QuantisedPooling(Quantised):
         """Those of pooling."""
         if len(call.first.shape) < 3:
             return "the input has at least one spatial axis"
-        wrong = POOLING.broken_rule(_POOL, _plain(call)) if operator.options else None
+        wrong = _broken_window(_plain(call)) if operator.options else None
         return wrong or super().broken_rule(operator, call)
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
