@@ -19,8 +19,8 @@ from harness.model.signatures import FILE, release
 
 DOMAIN = "com.microsoft"
 _SCRIPT = Path(__file__).parent.parent / "worker" / "signatures.py"
-_MARKS = {("O", True): "?", ("V", True): "+", ("V", False): "*"}
-"""By the first letter of a formal parameter's option, and whether all tensors have one type."""
+_MARKS = {("Opt", True): "?", ("Var", True): "+", ("Var", False): "*"}
+"""By the first letters of a formal parameter's option, and whether all tensors have one type."""
 
 
 def installed() -> tuple[str, dict[str, Any]]:
@@ -51,7 +51,7 @@ def _signature(each: dict[str, Any]) -> dict[str, Any]:
 
 def _parameter(name: str, type_: str, option: str, alike: bool) -> str:
     own = dtypes_of((type_,))
-    return f"{name}: {own[0] if own else type_}{_MARKS.get((option[0], alike), '')}"
+    return f"{name}: {own[0] if own else type_}{_MARKS.get((option[:3], alike), '')}"
 
 
 def _attribute(type_: str, default: str, required: bool) -> list[Any]:

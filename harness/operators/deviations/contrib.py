@@ -7,6 +7,8 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Expected
 from harness.operators.activations import gelu
+from harness.operators.bounded import Bounded
+from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
 
@@ -36,8 +38,22 @@ def gelu_by_erf(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def plain_scores(asked: Deviating) -> tuple[Expected, ...]:
-    """GroupQueryAttention: without softcap, smooth softmax and window."""
-    return asked.formula(softcap=0.0, smooth_softmax=-1, local_window_size=-1)
+    """GroupQueryAttention: without softcap, smooth softmax, head_sink and window."""
+    inputs = {name: each for name, each in asked.inputs.items() if name != "head_sink"}
+    return asked.formula(inputs=inputs, softcap=0.0, smooth_softmax=-1, local_window_size=-1)
+
+
+@deviation
+def bias_behind(asked: Deviating) -> tuple[Expected, ...]:
+    """SkipSimplifiedLayerNormalization: bias is added to the output, as beta of SkipLayerNormalization is."""
+
+    def formula(
+        input: Bounded, skip: Bounded, gamma: Bounded, bias: Bounded, epsilon: float
+    ) -> tuple[Bounded, ...]:
+        y, *others = skip_rms_norm(input, skip, gamma, epsilon)
+        return y + bias, *others
+
+    return bounded(formula)(asked.call, asked.inputs, asked.arithmetic)
 
 
 @deviation
