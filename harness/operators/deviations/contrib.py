@@ -38,9 +38,9 @@ def gelu_by_erf(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def plain_scores(asked: Deviating) -> tuple[Expected, ...]:
-    """GroupQueryAttention: without softcap, smooth softmax, head_sink and window."""
+    """GroupQueryAttention: without rotation, softcap, smooth softmax, head_sink and window."""
     inputs = {name: each for name, each in asked.inputs.items() if name != "head_sink"}
-    return asked.formula(inputs=inputs, softcap=0.0, smooth_softmax=-1, local_window_size=-1)
+    return asked.formula(inputs=inputs, do_rotary=0, softcap=0.0, smooth_softmax=-1, local_window_size=-1)
 
 
 @deviation
