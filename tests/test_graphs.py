@@ -222,7 +222,8 @@ def test_onnx_checker_accepts_every_valid_graph(part: str) -> None:
     for case in plan_in_parts(part).cases(valid=True):
         assert case.validity is Validity.VALID
         key = f"{case.operator}{case.opset}{case.attributes}{[(s.dtype, len(s.shape)) for s in case.inputs]}{case.options}"
-        deprecated = onnx.defs.get_schema(case.operator, case.opset).deprecated
+        own = onnx.defs.has(case.operator)  # of others ONNX's checker knows nothing
+        deprecated = not own or onnx.defs.get_schema(case.operator, case.opset).deprecated
         if key in seen or deprecated or "sweep=large" in case.id or case.directml is not None:
             continue
         if case.options.shapes == "undeclared":  # ONNX asks a main graph for ranks, ONNX Runtime does not

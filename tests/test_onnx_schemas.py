@@ -4,13 +4,13 @@ import pytest
 
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import (
-    Attribute,
     OpsetUnavailable,
     UnknownOperator,
     latest_opset,
     operator_schema,
     operator_versions,
 )
+from harness.model.operator_schema import Attribute
 
 
 def test_gather_nd_changes_between_opsets() -> None:

@@ -24,7 +24,7 @@ from harness.render.terminal import describe
 from harness.render.text import line, visible
 from harness.results.runfile import RunReader
 from harness.specs.lines import entry_lines, entry_of
-from harness.specs.load import default_folder, load_specs, yaml_files
+from harness.specs.load import default_folder, load_specs, operator_of, yaml_files
 
 
 @click.command()
@@ -92,7 +92,9 @@ def _where(specs: Sequence[Path], operators: set[str]) -> dict[tuple[str, str], 
     read."""
     found: dict[tuple[str, str], tuple[str, int]] = {}
     for path in yaml_files(specs or [default_folder()], []) if operators else ():
-        if not specs and path.stem not in operators:  # the harness's own specs are called as their operators
+        if (
+            not specs and operator_of(path) not in operators
+        ):  # the harness's own specs are called as their operators
             continue
         try:
             (spec,) = load_specs([path])

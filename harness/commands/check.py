@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
@@ -25,18 +27,23 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
     from harness.specs import kept_answers
 
-    question = f"check {date.today()}"  # entries expire
+    release = ""
+    with suppress(PackageNotFoundError):
+        release = version("onnxruntime")
+    question = f"check {date.today()} {release}"  # entries expire; a release changes signatures
     own = not specs and not expectations
     if own and (said := kept_answers.answer(question)) is not None:
         click.echo(said)
         return
     from harness.commands.examine import contradictions, unquoted_bits
+    from harness.model import signatures
     from harness.results.summary import count
     from harness.specs.expand import expand
     from harness.specs.expectation_lint import lint
     from harness.specs.expectation_scope import ExpectationScope
     from harness.specs.expectations import load_expectations
     from harness.specs.load import load_each
+    from harness.targets import contributed
 
     loaded, wrong = load_each(specs)
     try:
@@ -55,6 +62,8 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
         known, date.today(), ids, ExpectationScope.of(plan.specs)
     )
     warnings = list(unquoted_bits(plan.specs))
+    if release and any(spec.model.operator in signatures.names() for spec in plan.specs):
+        warnings += contributed.changes()
     for line in (*warnings, *problems):
         click.echo(line, err=True)
     numbers = (

@@ -21,7 +21,7 @@ from harness.run.target_info import target_info
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.expectations import load_expectations
-from harness.specs.load import LoadedSpec, default_folder, load_specs
+from harness.specs.load import LoadedSpec, load_specs, own_spec
 from harness.specs.target_expectations import TargetExpectations
 from harness.specs.write import entry_lines, spec_file
 from harness.targets.registry import parse_target
@@ -118,7 +118,7 @@ def fuzz_command(
 
 def _spec(operator: str, path: Path | None) -> LoadedSpec:
     if path is None:
-        path = default_folder() / f"{operator}.yaml"
+        path = own_spec(operator)
         if operator in OPERATORS and not path.exists():
             raise UsageError(f"{operator}: no spec to begin with; name one with --spec FILE")
     if operator not in OPERATORS:

@@ -25,13 +25,8 @@ from harness.model.case import (
     Value,
 )
 from harness.model.dtypes import Array
-from harness.model.onnx_schemas import (
-    IR_VERSIONS,
-    OperatorSchema,
-    OpsetUnavailable,
-    UnknownOperator,
-    operator_schema,
-)
+from harness.model.onnx_schemas import IR_VERSIONS, OpsetUnavailable, UnknownOperator, operator_schema
+from harness.model.operator_schema import OperatorSchema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
 from harness.specs.calls import make_call
@@ -66,15 +61,17 @@ def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
     `name` is that of the entry, `source` what the case is from. Raises LeftOut.
     """
     found = _tested(model.graph)
-    opset = _opset(model)
-    operator = OPERATORS.get(found.node.op_type)
+    domain = "" if found.node.domain == "ai.onnx" else found.node.domain
+    opset = _opset(model, domain)
+    named = f"{domain}.{found.node.op_type}" if domain else found.node.op_type
+    operator = OPERATORS.get(named)
     if operator is None:
-        raise LeftOut("the harness has no formula for the operator", found.node.op_type)
+        raise LeftOut("the harness has no formula for the operator", named)
     try:
         schema = operator_schema(operator.name, opset)
     except (UnknownOperator, OpsetUnavailable) as error:
         raise LeftOut("an opset at which the installed onnx has no such operator", str(error)) from error
-    if opset not in IR_VERSIONS:
+    if not domain and opset not in IR_VERSIONS:
         raise LeftOut("an opset whose IR version is not known", str(opset))
     held = _held(model, data)
     inputs = _inputs(schema, found, held)
@@ -120,11 +117,9 @@ def _named(outputs: Sequence[str]) -> tuple[str, ...]:
     return tuple(outputs[: named[-1] + 1]) if named else ()
 
 
-def _opset(model: ModelProto) -> int:
-    node = _tested(model.graph).node
-    if node.domain not in ("", "ai.onnx"):
-        raise LeftOut("an operator of another domain than ONNX's", f"{node.domain}.{node.op_type}")
-    versions = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+def _opset(model: ModelProto, domain: str) -> int:
+    names = (domain,) if domain else ("", "ai.onnx")
+    versions = [each.version for each in model.opset_import if each.domain in names]
     if len(versions) != 1:
         raise LeftOut("a model that does not say its opset")
     return int(versions[0])

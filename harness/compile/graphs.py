@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from itertools import starmap
 from typing import NamedTuple
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
@@ -27,7 +28,7 @@ from harness.model.case import (
     Value,
 )
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import IR_VERSIONS, operator_schema
+from harness.model.onnx_schemas import IR_VERSIONS, ir_version, operator_schema, opset_imports
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape
 from harness.specs.graphs.operator import FAMILY
@@ -159,8 +160,8 @@ def _model(form: _Form) -> ModelProto:
     return helper.make_model(
         graph,
         producer_name=PRODUCER,
-        ir_version=IR_VERSIONS[form.opset],
-        opset_imports=[helper.make_opsetid("", form.opset)],
+        ir_version=ir_version(form.operator, form.opset),
+        opset_imports=list(starmap(helper.make_opsetid, opset_imports(form.operator, form.opset).items())),
     )
 
 
@@ -169,7 +170,9 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
     are inputs whose values have other names in the graph."""
     schema = operator_schema(form.operator, form.opset)
     operands = [renamed.get(name, name) for name in _operands(form)]
-    node = helper.make_node(form.operator, operands, sequences.given(schema, results), name="tested")
+    domain, _, type_ = form.operator.rpartition(".")
+    given = sequences.given(schema, results)
+    node = helper.make_node(type_, operands, given, name="tested", domain=domain or None)
     node.attribute.extend(
         attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
     )
@@ -279,6 +282,13 @@ def control_graph(opset: int) -> Graph:
     )
 
 
+def _functions(form: _Form, tested: tuple[str, ...]) -> tuple[str, ...]:
+    """Return which types of tested nodes are defined by a body as well."""
+    if len(tested) == 1:
+        return tested[:1] if operator_schema(form.operator, form.opset).function else ()
+    return tuple(name for name in dict.fromkeys(tested) if operator_schema(name, form.opset).function)
+
+
 def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     options = form.options
     schema = operator_schema(form.operator, form.opset)
@@ -303,5 +313,5 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
         optimization=options.optimization,
         in_place=options.in_place,
         untested=tuple(operator for proven, operator in nodes if not proven),
-        functions=tuple(name for name in dict.fromkeys(tested) if operator_schema(name, form.opset).function),
+        functions=_functions(form, tested),
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import OperatorSchema
+from harness.model.operator_schema import OperatorSchema
 from harness.operators.base import Node
 
 

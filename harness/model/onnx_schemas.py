@@ -6,15 +6,16 @@ native code and can crash on bad attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
-from typing import NamedTuple
 
 import onnx.defs
 
+from harness.model import signatures
 from harness.model.case import Value
 from harness.model.dtypes import DTYPES
+from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
 
 _HAS_BODY = attrgetter("has_function", "has_context_dependent_function")
 """Both ways to have one; onnx's stubs lack them."""
@@ -31,100 +32,28 @@ Before opset 9 that was 3, in which every initializer is also an input that a ca
 is a constant."""
 
 
+BESIDE = 17
+"""The version of ONNX's default domain in a model whose tested operator is of another: ONNX Runtime 1.12 and later
+read it."""
+
+
+def opset_imports(name: str, opset: int) -> dict[str, int]:
+    """Return the versions that a model imports, by domain, to have an operator at an opset of its own domain."""
+    domain = name.rpartition(".")[0]
+    return {"": BESIDE, domain: opset} if domain else {"": opset}
+
+
+def ir_version(name: str, opset: int) -> int:
+    """Return the IR version of a model with an operator at an opset of its own domain."""
+    return IR_VERSIONS[opset_imports(name, opset)[""]]
+
+
 class UnknownOperator(LookupError):
     """ONNX has no operator of this name."""
 
 
 class OpsetUnavailable(LookupError):
     """The operator does not exist at this opset, or this onnx does not know the opset."""
-
-
-class Parameter(NamedTuple):
-    """An input or output: its name, type parameter (or its only type) and the dtypes allowed, as
-    `dtypes.DTYPES` names them.
-
-    A variadic one stands for several tensors, `least` of them at the least; `alike` says that all have one
-    element type. A sequence of tensors is written out as such a one, and may hold none.
-    """
-
-    name: str
-    type_param: str
-    dtypes: tuple[str, ...]
-    optional: bool = False
-    variadic: bool = False
-    least: int = 1
-    alike: bool = True
-    sequence: bool = False
-
-    @property
-    def needed(self) -> bool:
-        """Say whether a call must give something for it."""
-        return self.least > 0 if self.variadic else not self.optional
-
-
-class Attribute(NamedTuple):
-    """An attribute: its type as ONNX names it (`INT`, `INTS`, `STRING` …), its default (None without one),
-    and whether it must be given."""
-
-    type: str
-    default: Value | None
-    required: bool
-
-
-class OperatorSchema(NamedTuple):
-    """An operator at one opset; `since_version` is the opset whose definition holds there. `function` says that
-    ONNX defines it by a body of other operators as well.
-
-    A sequence of tensors that it gives is two outputs: how many tensors it holds, under its name and `_length`,
-    and the tensors, as a variadic one.
-    """
-
-    name: str
-    since_version: int
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
-    attributes: dict[str, Attribute]
-    function: bool
-
-    def input(self, name: str) -> Parameter | None:
-        """Return the input of this name, if there is one; `data_0.2` is one of the variadic `data_0`."""
-        formal = name.partition(".")[0]
-        return next((p for p in self.inputs if p.name == formal), None)
-
-    def output(self, position: int) -> Parameter:
-        """Return the output at a position; those of a variadic output are all the last."""
-        return self.outputs[min(position, len(self.outputs) - 1)]
-
-    def output_name(self, position: int) -> str:
-        """Return what a graph calls an output: its formal name, `outputs.1` for one of several."""
-        parameter = self.output(position)
-        return (
-            f"{parameter.name}.{position - len(self.outputs) + 1}" if parameter.variadic else parameter.name
-        )
-
-    def given_outputs(self, count: int, omitted: str | None) -> tuple[int, ...]:
-        """Return the positions of the outputs that a graph gives of so many: those that are not omitted, all where
-        that would leave none."""
-        names = frozenset((omitted or "").split(","))
-        return tuple(n for n in range(count) if self.output_name(n) not in names) or tuple(range(count))
-
-    def output_dtype(self, inputs: Mapping[str, str], position: int = 0) -> str | None:
-        """Return the element type of an output for inputs of the given element types; None where they do not
-        decide it."""
-        output = self.output(position)
-        for name, dtype in inputs.items():
-            parameter = self.input(name)
-            if parameter is not None and parameter.type_param == output.type_param:
-                return dtype
-        return output.dtypes[0] if len(output.dtypes) == 1 else None
-
-    def defaults(self) -> dict[str, Value]:
-        """Return the attributes that have a default."""
-        return {
-            name: attribute.default
-            for name, attribute in self.attributes.items()
-            if attribute.default is not None
-        }
 
 
 def latest_opset() -> int:
@@ -134,11 +63,15 @@ def latest_opset() -> int:
 
 @lru_cache(maxsize=1)
 def operator_versions() -> dict[str, tuple[int, ...]]:
-    """Return, for each operator of the default domain, the opsets that changed it, ascending."""
+    """Return, for each operator of the default domain and each with a signature of its own, the opsets that changed it,
+    ascending."""
     versions: dict[str, list[int]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "":
             versions.setdefault(schema.name, []).append(schema.since_version)
+    for name in signatures.names():
+        if (known := signatures.signature(name)) is not None:
+            versions[name] = [known.since]
     return {name: tuple(sorted(found)) for name, found in sorted(versions.items())}
 
 
@@ -153,6 +86,8 @@ def opsets_of_versions(name: str) -> tuple[int, ...]:
     usable = [
         version for version in versions if not any(version < other <= OLDEST_OPSET for other in versions)
     ]
+    if signatures.signature(name) is not None:
+        return versions
     found = sorted({max(version, OLDEST_OPSET) for version in usable})
     return tuple(opset for opset in found if not onnx.defs.get_schema(name, opset, "").deprecated)
 
@@ -181,6 +116,10 @@ def operator_schema(name: str, opset: int) -> OperatorSchema:
         )
     if name in _GRAPHS:
         return _GRAPHS[name](opset)
+    if (known := signatures.signature(name)) is not None:
+        if opset < known.since:
+            raise OpsetUnavailable(f"{name} exists since version {known.since} of its domain, not at {opset}")
+        return known.schema(name)
     try:
         schema = onnx.defs.get_schema(name, opset, "")
     except onnx.defs.SchemaError as error:
@@ -207,11 +146,11 @@ def _parameter(
     if elements := _elements(texts):
         like = (name for name, allowed in constraints.items() if set(allowed) == set(elements))
         type_param = next(like, formal.type_str)
-        return Parameter(formal.name, type_param, _dtypes(elements), variadic=True, least=0, sequence=True)
+        return Parameter(formal.name, type_param, dtypes_of(elements), variadic=True, least=0, sequence=True)
     return Parameter(
         formal.name,
         formal.type_str,
-        _dtypes(texts),
+        dtypes_of(texts),
         formal.option == option.Optional,
         formal.option == option.Variadic,
         int(formal.min_arity),
@@ -232,7 +171,8 @@ def _written_out(output: Parameter) -> tuple[Parameter, ...]:
     return (length, output) if output.sequence else (output,)
 
 
-def _dtypes(texts: tuple[str, ...]) -> tuple[str, ...]:
+def dtypes_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the element types of the tensors among types as ONNX writes them, `tensor(float)`."""
     allowed = set(map(_dtype, texts))
     return tuple(name for name in DTYPES if name in allowed)
 
@@ -247,10 +187,11 @@ def _dtype(type_text: str) -> str | None:
 
 def _attribute(attribute: onnx.defs.OpSchema.Attribute) -> Attribute:
     kind = str(attribute.type).rpartition(".")[2]
-    return Attribute(kind, _default(attribute.default_value), bool(attribute.required))
+    return Attribute(kind, default_of(attribute.default_value), bool(attribute.required))
 
 
-def _default(value: onnx.AttributeProto) -> Value | None:
+def default_of(value: onnx.AttributeProto) -> Value | None:
+    """Return the value of an attribute's default; None where it has none."""
     if value.type == onnx.AttributeProto.INT:
         return int(value.i)
     if value.type == onnx.AttributeProto.FLOAT:

@@ -1,5 +1,5 @@
 """The operators that the harness knows: collects `OPERATOR`, or several as `OPERATORS`, from every module
-here; each has a file in `specs/`.
+here and in `contrib`; each has a file in `specs/`.
 
 The environment variable `HARNESS_OPERATORS` names folders with further modules, for operators of your own. A
 module that replaces operators of the harness names them: `REPLACES = {"Softmax"}`.
@@ -16,6 +16,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
+from harness.model import signatures
 from harness.model.errors import UsageError
 from harness.operators.base import Operator
 
@@ -52,8 +53,9 @@ def _operators_of(module: ModuleType) -> dict[str, Operator]:
 
 def _collected() -> dict[str, Operator]:
     found: dict[str, Operator] = {}
-    for each in iter_modules(__path__):
-        found |= _operators_of(import_module(f"{__name__}.{each.name}"))
+    for package in (__name__, f"{__name__}.contrib"):
+        for each in iter_modules(import_module(package).__path__, f"{package}."):
+            found |= _operators_of(import_module(each.name))
     places = dict.fromkeys(found, "the harness")
     for path in OWN_MODULES:
         try:
@@ -69,6 +71,9 @@ def _collected() -> dict[str, Operator]:
                 raise UsageError(f"{path}: {name} is an operator of {places[name]} already{how}")
             places[name] = str(path)
         found |= own
+    for operator in found.values():
+        if operator.signature is not None:
+            signatures.register(operator.name, operator.signature)
     return dict(sorted(found.items()))
 
 

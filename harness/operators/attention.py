@@ -66,11 +66,11 @@ def attention(
     capped = softcap * tanh(scores / softcap) if softcap else scores
     reached = _open(call, n, nonpad_kv_seqlen)
     biased, dead = _masked(capped, attn_mask, reached)
-    weights = _weights(biased, dead, call)
-    y = weights @ value
+    found = weights(biased, dead, call)
+    y = found @ value
     if Q.ndim == 3:
         y = y.transpose(0, 2, 1, 3).reshape(n.batch, n.queries, n.heads * n.v_size)
-    return y, *present, (scores, capped, biased, weights)[call.parameter("qk_matmul_output_mode")]
+    return y, *present, (scores, capped, biased, found)[call.parameter("qk_matmul_output_mode")]
 
 
 def _by_heads(x: Bounded, heads: int) -> Bounded:
@@ -121,7 +121,7 @@ def _masked(x: Bounded, mask: Any, reached: Array) -> tuple[Bounded, Array]:
     return where(reached, x, np.full(x.shape, -np.inf)), np.asarray(~reached.any(-1, keepdims=True))
 
 
-def _weights(x: Bounded, dead: Array, call: Call) -> Bounded:
+def weights(x: Bounded, dead: Array, call: Call) -> Bounded:
     """Return the softmax of scores, computed in the type that is asked for; exactly 0 where a score is -inf."""
     if not x.shape[-1]:
         return x

@@ -275,15 +275,15 @@ class Undefined(ValueError):
 
 
 class Operator(NamedTuple):
-    """One operator: its name in ONNX, its family, its formula made an oracle by `formulas`, and what differs
-    from the family.
+    """One operator: its name, behind its domain where that is not ONNX's (`com.microsoft.Gelu`), its family, its
+    formula made an oracle by `formulas`, and what differs from the family.
 
     `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that
     stand for another mode of the DirectML operator. `constants` are the inputs whose elements decide shapes
     or that are attributes at older opsets, with their rank, UNKNOWN for any. Where they are given, `outputs` infers the
     outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML call, in place
     of the family. `options` is whatever the family wants to know of its operator, such as the names of
-    DirectML's members.
+    DirectML's members. `signature` is that of an operator in a domain of one's own (`harness.model.signatures`).
     """
 
     name: str
@@ -296,6 +296,7 @@ class Operator(NamedTuple):
     domains: Mapping[str, Callable[[Call], Iterable[Value]]] = {}
     lower: Callable[[str | None, Call], DirectmlCall | None] | None = None
     options: Any = None
+    signature: Mapping[str, Any] | None = None
 
     def kind(self, name: str, kind: str) -> ValueKind:
         """Return a kind of values of an input; KeyError if there is none of that name."""

@@ -16,7 +16,7 @@ from harness.results.tables import Tables
 
 RUN = "run.jsonl"
 """The run as commands name it where a report lies beside its run file."""
-_FILE = re.compile(r"\b(plugin|python|dll|script)=")
+_FILE = re.compile(r"\b(plugin|python|dll|script|library)=")
 """What stands before a file in a target's name."""
 
 

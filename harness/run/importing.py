@@ -24,7 +24,7 @@ from harness.operators.base import Undefined
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
+from harness.specs.load import load_specs, own_spec
 from harness.specs.source import MAX_BYTES, MAX_VALUES
 from harness.specs.values import case_inputs
 from harness.specs.write import entry_lines, spec_file
@@ -194,7 +194,7 @@ def _problem(path: Path, operator: str, entries: Sequence[ImportedEntry], commen
 
 
 def _text(operator: str, entries: Sequence[ImportedEntry], comment: str) -> str:
-    own = default_folder() / f"{operator}.yaml"
+    own = own_spec(operator)
     claimed = load_specs([own])[0].model.lowers_to if own.exists() else None
     return spec_file(
         operator,

@@ -12,7 +12,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
-from harness.model.onnx_schemas import Attribute, OperatorSchema, operator_schema
+from harness.model.onnx_schemas import operator_schema
+from harness.model.operator_schema import Attribute, OperatorSchema
 from harness.model.reference.feature_levels import load
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from harness.model import onnx_schemas
 from harness.model.case import CONSTANTS, Validity
-from harness.model.onnx_schemas import OperatorSchema, OpsetUnavailable, UnknownOperator
+from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
+from harness.model.operator_schema import OperatorSchema
 from harness.specs import literals
 from harness.specs.attribute_values import WrongValue, alternatives, typed
 from harness.specs.literal_schema import CaseInput, LiteralCase
@@ -30,7 +31,9 @@ class Checks:
     def __init__(self, file: Source) -> None:
         self.file = file
         self.problems: list[str] = []
-        self.operator = file.tree.get("operator")
+        self.operator, domain = file.tree.get("operator"), file.tree.get("domain")
+        if domain and isinstance(self.operator, str):
+            self.operator = f"{domain}.{self.operator}"
         self.opsets = self._opsets(file.tree.get("opsets"))
 
     def problem(
@@ -56,13 +59,15 @@ class Checks:
                     self.problem(("opsets", position), str(error))
                 except UnknownOperator:
                     break
-                if opset in found and opset not in onnx_schemas.IR_VERSIONS:
+                if opset in found and "." not in self.operator and opset not in onnx_schemas.IR_VERSIONS:
                     what = f"a run cannot do opset {opset}: its IR version is not known"
                     self.problem(("opsets", position), what, allowed=map(str, onnx_schemas.IR_VERSIONS))
         if not found and self.operator not in (names := onnx_schemas.operator_versions()):
             self.problem(
                 ("operator",),
-                f"ONNX has no operator {shown(self.operator)}",
+                f"ONNX has no operator {shown(self.operator)}"
+                if "." not in str(self.operator)
+                else f"no signature of {shown(self.operator)}: write it beside its formula",
                 given=self.operator,
                 allowed=names,
             )

@@ -21,7 +21,7 @@ from harness.model.case import (
 )
 from harness.model.caseid import directml_terms, option_terms
 from harness.model.dtypes import DTYPES, Array
-from harness.model.onnx_schemas import Parameter
+from harness.model.operator_schema import Parameter
 from harness.operators.base import UNKNOWN, Call, Choice, Shape, TensorType
 from harness.specs import api, sessions
 from harness.specs.attribute_values import NUMBERS

@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 from harness.model.case import Case, Options
 from harness.model.caseid import value_text
-from harness.model.onnx_schemas import Parameter, operator_schema
+from harness.model.onnx_schemas import operator_schema
+from harness.model.operator_schema import Parameter
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape
 from harness.specs.calls import call_of

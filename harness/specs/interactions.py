@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from harness.model.case import Options, TensorSpec, Validity, Value
-from harness.model.onnx_schemas import Parameter
+from harness.model.operator_schema import Parameter
 from harness.operators.base import Call, Operator
 from harness.specs import api
 from harness.specs.attribute_values import alternatives

@@ -104,7 +104,9 @@ def write(spec: LoadedSpec, plan: KeptPlan) -> None:
     data = pickle.dumps(plan, protocol=5)
     with contextlib.suppress(OSError):
         put(path, sha256(data).digest() + data)
-        same = sorted(path.parent.glob(f"{spec.path.stem}-*.pickle"), key=lambda each: -each.stat().st_mtime)
+        same = sorted(
+            path.parent.glob(f"{spec.model.operator}-*.pickle"), key=lambda each: -each.stat().st_mtime
+        )
         for old in same[_OLD:]:
             old.unlink()
 
@@ -121,7 +123,7 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
 
 def _path(spec: LoadedSpec) -> Path:
     total = sha256(digests.code(*_ROOMS) + _families(family_sweeps.folder()) + spec.path.read_bytes())
-    return cache_folder("plans") / f"{spec.path.stem}-{total.hexdigest()[:16]}.pickle"
+    return cache_folder("plans") / f"{spec.model.operator}-{total.hexdigest()[:16]}.pickle"
 
 
 @cache

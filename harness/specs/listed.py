@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.model.case import Options, Value
 from harness.model.dtypes import Array
-from harness.model.onnx_schemas import OperatorSchema, Parameter
+from harness.model.operator_schema import OperatorSchema, Parameter
 from harness.operators.base import Call, Choice, Operator, Shape, TensorType
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS, alternatives

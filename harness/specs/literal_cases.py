@@ -19,7 +19,7 @@ from harness.model.case import (
 )
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.dtypes import DTYPES, Array
-from harness.model.onnx_schemas import OperatorSchema
+from harness.model.operator_schema import OperatorSchema
 from harness.operators.base import Call, Operator
 from harness.operators.directml.levels import levels_of
 from harness.specs import api

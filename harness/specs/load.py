@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from harness.model import onnx_schemas
 from harness.model.errors import SpecError
-from harness.model.onnx_schemas import OperatorSchema
+from harness.model.operator_schema import OperatorSchema
 from harness.model.query import Query
 from harness.model.reference import kernels
 from harness.operators import OPERATORS
@@ -53,7 +53,7 @@ class LoadedSpec:
     def built_in(self) -> bool:
         """Whether the spec comes with the harness."""
         parent = self.path.resolve().parent
-        return parent in (default_folder().resolve(), default_folder().resolve() / GRAPHS)
+        return default_folder().resolve() in (parent, parent.parent)
 
     @property
     def opsets(self) -> tuple[int, ...]:
@@ -94,7 +94,8 @@ def is_whole(paths: Collection[Path]) -> bool:
 
 
 def load_specs(paths: Sequence[Path] = (), queries: Sequence[Query] = ()) -> list[LoadedSpec]:
-    """Load spec files, or the `*.yaml` directly in folders; without any, the harness's own: of these only the
+    """Load spec files, or the `*.yaml` in folders and in those of graphs and domains below; without any, the
+    harness's own: of these only the
     operators' that `queries` can select, where each can select one. Raise SpecError with every problem."""
     if queries and not paths:
         paths = _spoken_of(queries)
@@ -113,9 +114,21 @@ def _spoken_of(queries: Sequence[Query]) -> list[Path]:
     """Return the harness's own specs that queries can select cases of: a file has the name of its operator. A
     query that can select none is answered with what all of them have."""
     files = spec_files()
-    if not all(any(query.speaks_of(path.stem) for path in files) for query in queries):
+    named = {path: operator_of(path) for path in files}
+    if not all(any(query.speaks_of(operator) for operator in named.values()) for query in queries):
         return files
-    return [path for path in files if any(query.speaks_of(path.stem) for query in queries)]
+    return [path for path in files if any(query.speaks_of(named[path]) for query in queries)]
+
+
+def operator_of(path: Path) -> str:
+    """Return the operator, or the graph, of one of the harness's own specs: a folder below has the name of a domain."""
+    return f"{path.parent.name}.{path.stem}" if "." in path.parent.name else path.stem
+
+
+def own_spec(operator: str) -> Path:
+    """Return the place of the harness's own spec of an operator."""
+    domain, _, name = operator.rpartition(".")
+    return default_folder() / domain / f"{name}.yaml"
 
 
 def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
@@ -153,7 +166,7 @@ def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = Fals
             inside = [path]
             if path.is_dir():
                 inside = sorted(p for p in path.iterdir() if p.suffix == ".yaml")
-                inside += sorted((path / GRAPHS).glob("*.yaml"))
+                inside += sorted(each for below in (GRAPHS, "*.*") for each in path.glob(f"{below}/*.yaml"))
         except (OSError, ValueError) as error:
             problems.append(
                 f"{source.label_of(path)}: cannot read the folder: {getattr(error, 'strerror', None) or error}"
@@ -193,5 +206,5 @@ def _load(path: Path) -> LoadedSpec:
 def _load_graph(path: Path, file: Source) -> LoadedSpec:
     pattern = load_graph(file)
     given = pattern.spec
-    model = Spec.model_construct(operator=given.graph, opsets=given.opsets, cases=given.cases)
+    model = Spec.model_construct(name=given.graph, opsets=given.opsets, cases=given.cases)
     return LoadedSpec(path, model, file, pattern)

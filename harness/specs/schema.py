@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from harness.specs.literal_schema import LiteralCase
 from harness.specs.schema_types import DIALECT, AllOrOpsets, Alternatives, Strict, Text, refuse
@@ -23,14 +23,21 @@ class LowersTo(Strict):
 
 
 class Spec(Strict):
-    """One spec file; `opsets: all` are the versions of the operator that opset 7 or a later one uses."""
+    """One spec file; `opsets: all` are the versions of the operator that opset 7 or a later one uses, in a `domain`
+    beside ONNX's every version."""
 
-    operator: Text
+    name: Text = Field(alias="operator")
+    domain: Text | None = None
     opsets: AllOrOpsets
     lowers_to: LowersTo | None = None
     because: Text | None = None
     cases: tuple[LiteralCase, ...] = ()
     sweeps: tuple[SweepEntry, ...] = ()
+
+    @property
+    def operator(self) -> str:
+        """The operator's name, behind its domain where that is not ONNX's."""
+        return f"{self.domain}.{self.name}" if self.domain else self.name
 
     @model_validator(mode="after")
     def _not_empty(self) -> Spec:

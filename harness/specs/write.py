@@ -71,7 +71,9 @@ def spec_file(
     Without `lowers_to` the operator lowers to what ONNX Runtime's provider creates.
     """
     lines = [f"# {line}" for line in comment]
-    lines += [f"operator: {operator}", f"opsets: [{', '.join(map(str, sorted(set(opsets))))}]"]
+    domain, _, name = operator.rpartition(".")
+    lines += [f"operator: {name}", *([f"domain: {domain}"] if domain else [])]
+    lines += [f"opsets: [{', '.join(map(str, sorted(set(opsets))))}]"]
     lines += [f"lowers_to: {{directml: [{', '.join(lowers_to)}]}}"] if lowers_to else []
     lines += ["cases:", *(line for entry in entries for line in entry)]
     return "\n".join(lines) + "\n"

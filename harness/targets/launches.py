@@ -89,6 +89,8 @@ def launch(target: Target) -> Launch:
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",
     }  # before 1.7 the pool of a session was OpenMP's
+    if "library" in target.options:
+        env["HARNESS_CUSTOM_OPERATORS"] = str(Path(target.options["library"]).resolve())
     if target.release is not None:
         interpreter, version = environments.prepare(target.release)
         name = f"environment with onnxruntime {version}"

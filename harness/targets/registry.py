@@ -14,7 +14,8 @@
 
 Options follow a comma: `cpu,threads=2`, `cpu,memory_limit=2000000000`, `dml,device_id=1`. `threads` is the
 number of threads of one session over which an operator may be split, on the CPU provider of any runtime
-(`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); the default is 1.
+(`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); the default is 1. `cpu,library=PATH` loads a library of custom
+operators into every session.
 
 A plugin takes `device=N` or `device=NAME`, `option.KEY=VALUE` for each option of the provider's own, and a
 library `provider=NAME`.
@@ -58,7 +59,7 @@ _ELSEWHERE = (
 _PLACED = ("cpu", "dml")
 _RELEASED = ("dml", "directml")
 _OPTIONS = {
-    "cpu": ("threads", "memory_limit"),
+    "cpu": ("threads", "memory_limit", "library"),
     "dml": (*DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit"),
     "directml": ("device_id", "dll", "debug"),
     "fake": ("script",),
@@ -104,6 +105,9 @@ def parse_target(text: str) -> Target:
             raise UsageError(f"target {shown(text)!r}: {key} is {meaning}, not {shown(value)!r}")
     if name == "directml":
         _check_directml(text, options, release)
+    if "library" in options and (host or not Path(options["library"]).is_file()):
+        why = "is loaded on this machine alone" if host else "there is no such file"
+        raise UsageError(f"target {text!r}: library={options['library']}: {why}")
     return Target(
         text, PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host
     )
@@ -242,10 +246,10 @@ def starts_what_it_names(text: str) -> bool:
 
 def started_by(text: str) -> list[str]:
     """Return which parts of a target's name say what is started, read or written: host, plugin, python, dll,
-    script, option."""
+    script, library, option."""
     head, *pairs = text.split(",")
     keys = [pair.partition("=")[0] for pair in pairs]
-    named: list[str] = [key for key in ("python", "dll", "script") if key in keys]
+    named: list[str] = [key for key in ("python", "dll", "script", "library") if key in keys]
     if "@ssh:" in head:
         named.insert(0, "host")
     if head.startswith(plugins.PREFIX):

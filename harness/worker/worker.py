@@ -296,6 +296,7 @@ class OnnxRuntime:
     def hello(self) -> Dict[str, Any]:
         """Say which onnxruntime this is and what it offers."""
         device = {}
+        self._bare_options()  # a library of custom operators that does not load ends the worker here
         if self._describe is not None and "DmlExecutionProvider" in self._providers:
             device = self._describe()
         return {"onnxruntime": self.ort.__version__, "providers": self._providers, "device": device}
@@ -419,7 +420,7 @@ class OnnxRuntime:
         """Return what loads a model without initializing a session, False where there is no such thing."""
         try:
             make = self.ort.capi.onnxruntime_pybind11_state.InferenceSession
-            options = self.ort.SessionOptions()
+            options = self._bare_options()
             options.intra_op_num_threads = options.inter_op_num_threads = 1  # starting others takes longest
 
             def load(model: bytes) -> Any:
@@ -438,10 +439,17 @@ class OnnxRuntime:
             options = self._options[key] = self._new_options(unit)
         return options
 
+    def _bare_options(self) -> Any:
+        """Return options with the custom operators of the library that the target names."""
+        options = self.ort.SessionOptions()
+        if "HARNESS_CUSTOM_OPERATORS" in os.environ:
+            options.register_custom_ops_library(os.environ["HARNESS_CUSTOM_OPERATORS"])
+        return options
+
     def _new_options(self, unit: Unit) -> Any:
         ort = self.ort
         tells = unit.get("tells_transformers")
-        options = ort.SessionOptions()
+        options = self._bare_options()
         options.graph_optimization_level = {
             "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
             "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,

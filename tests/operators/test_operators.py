@@ -9,12 +9,14 @@ import pytest
 from harness.model.onnx_schemas import operator_schema, opsets_of_versions
 from harness.operators import COLLECTED
 from harness.operators.base import UNKNOWN, Operator
+from harness.specs.load import operator_of
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 
 
 def test_operator_modules_and_specs_are_the_same_set() -> None:
-    assert {path.stem for path in SPECS.glob("*.yaml")} == set(COLLECTED)
+    files = (*SPECS.glob("*.yaml"), *SPECS.glob("*.*/*.yaml"))
+    assert {operator_of(path) for path in files} == set(COLLECTED)
 
 
 @pytest.mark.parametrize("operator", COLLECTED.values(), ids=lambda operator: operator.name)

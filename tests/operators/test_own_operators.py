@@ -4,6 +4,7 @@ that fails costs its case, a module that fails ends the command."""
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -151,3 +152,52 @@ def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     done = command(tmp_path, os.pathsep.join([str(tmp_path), "absent"]), "list", "--count")
     said = "harness: HARNESS_OPERATORS: absent: there is no such folder\n"
     assert (done.returncode, done.stderr) == (2, said)
+
+
+SCALED = """\
+from harness.operators.base import Operator
+from harness.operators.elementwise import ELEMENTWISE
+from harness.operators.formulas import bounded
+
+SIGNATURE = {
+    "inputs": ["X: T"], "outputs": ["Y: T"], "types": {"T": ["float32"]}, "attributes": {"factor": ["FLOAT", 1.0]}
+}
+OPERATOR = Operator("own.operators.Scaled", ELEMENTWISE, bounded(lambda x, factor: x * factor), signature=SIGNATURE)
+"""
+SCALED_SPEC = """\
+operator: Scaled
+domain: own.operators
+opsets: [1]
+sweeps:
+  - {name: factors, X: {shape: [[2, 3], [17]], values: [ordinary, specials]}, attributes: {factor: [null, 0.1, -2]}}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_library_of_custom_operators_is_loaded_into_every_session(tmp_path: Path) -> None:
+    source = Path(__file__).parents[1] / "custom_operators" / "library.c"
+    library = tmp_path / "libscaled.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    (tmp_path / "operators").mkdir()
+    (tmp_path / "operators" / "scaled.py").write_text(SCALED, encoding="utf-8")
+    (tmp_path / "Scaled.yaml").write_text(SCALED_SPEC, encoding="utf-8")
+    environment = {**os.environ, "HARNESS_OPERATORS": str(tmp_path / "operators")}
+    outcomes = {}
+    for target in (f"cpu,library={library}", "cpu", f"cpu,library={source}"):
+        command = [
+            sys.executable,
+            "-m",
+            "harness",
+            "run",
+            "Scaled.yaml",
+            "-t",
+            target,
+            "-o",
+            "run",
+            "--force",
+        ]
+        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+        results = results_of(tmp_path / "run")
+        assert len(results) == 12
+        outcomes[target] = {result["outcome"] for result in results.values()}
+    assert list(outcomes.values()) == [{"pass"}, {"rejected"}, {"unavailable"}]

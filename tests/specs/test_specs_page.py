@@ -21,7 +21,9 @@ def test_the_table_has_every_key_and_says_whose_it_is() -> None:
         for of in re.findall(r"\w+", owners)
     }
     owners = {"file": Spec, "case": LiteralCase, "sweep": Sweep, "use": Use}
-    fields = {(key, of) for of, model in owners.items() for key in model.model_fields}
+    fields = {
+        (field.alias or key, of) for of, model in owners.items() for key, field in model.model_fields.items()
+    }
     about_levels = {("opsets", word) for word in ("below", "level")}
     assert told - about_levels == fields
 

@@ -1,8 +1,8 @@
 """The kernels that ONNX Runtime registers, and how its DirectML provider lowers an operator:
 `data/onnxruntime_kernels.json`, with handwritten facts beside it: `data/onnxruntime_kernels.yaml`.
 
-The tables are those of one release. They do not cover an operator outside ONNX's default domain, a version of
-an operator that is newer than the release, and, for a newer release, a kernel that they lack.
+The tables are those of one release. They do not cover a version of an operator that is newer than the release, and, for
+a newer release, a kernel that they lack. The kernels of ONNX Runtime's own operators are in `signatures.FILE`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import yaml
 from packaging.version import InvalidVersion, Version
 
 from harness.model.reference.files import data_file, file_bytes
+from harness.model.signatures import release as signatures_release
+from harness.model.signatures import signature
 from harness.model.target_info import TargetInfo
 
 _FILE = "onnxruntime_kernels.json"
@@ -130,7 +132,27 @@ def release() -> KernelRelease:
 def onnx_operator(name: str) -> OnnxOperator | None:
     """Return what is known of an operator of ONNX's default domain, None for an unknown one."""
     found = data_file(_FILE).operators.get(name)
-    return None if found is None else msgspec.json.decode(found, type=OnnxOperator)
+    return contributed(name) if found is None else msgspec.json.decode(found, type=OnnxOperator)
+
+
+def contributed(name: str) -> OnnxOperator | None:
+    """Return what is known of an operator that ONNX does not define: the kernels that its release lists, and the DirectML
+    provider's, of which only the types of the first type parameter are known."""
+    known = signature(name)
+    if known is None:
+        return None
+    versions, inputs = (known.since,), known.schema(name).inputs
+    kernels = {key: tuple(Kernel(versions, types) for types in each) for key, each in known.kernels.items()}
+    domain, _, type_ = name.rpartition(".")
+    other = release().others.get(f"{domain}:{type_}" if domain else type_)
+    if other is not None and known.types:
+        kernels[DIRECTML_PROVIDER] = (Kernel(versions, {inputs[0].type_param: other.types}),)
+    return OnnxOperator(
+        versions,
+        (Inputs(versions, tuple((each.name, each.type_param) for each in inputs)),),
+        kernels,
+        (Creation(versions, other.creates),) if other is not None else (),
+    )
 
 
 def operator_version(operator: str, opset: int) -> int | None:
@@ -176,7 +198,8 @@ def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str
                 dtype for name, dtype in given.items() if name != _INDEX and parameters.get(name) != name
             }
             return "device" if asked & device_types(provider) - set(target.device_dtypes) else "yes"
-    newer = not _reached_by(target.onnxruntime, release().onnxruntime)
+    of = signatures_release() if provider == PROVIDERS[0] and signature(operator) else release().onnxruntime
+    newer = not _reached_by(target.onnxruntime, of)
     return "unknown" if newer and operator not in corrections().held_against else "no"
 
 

@@ -9,13 +9,8 @@ from typing import Any, NamedTuple
 
 from harness.model.case import Case, Tensor, Value
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import (
-    Attribute,
-    OperatorSchema,
-    OpsetUnavailable,
-    Parameter,
-    operator_schema,
-)
+from harness.model.onnx_schemas import OpsetUnavailable, operator_schema
+from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
 from harness.specs import literals
 from harness.specs.attribute_values import typed
 from harness.specs.graphs.schema import GraphSpec

@@ -15,7 +15,7 @@ from harness.model.case import Tensor, Validity
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.expected import Approx, Expected, OneOf
 from harness.model.float_formats import FORMATS
-from harness.model.onnx_schemas import IR_VERSIONS
+from harness.model.onnx_schemas import IR_VERSIONS, opset_imports
 from harness.triage.repro.failure import Failure
 
 TEMPLATE = Path(__file__).with_name("template.py")
@@ -46,7 +46,8 @@ def _docstring(failure: Failure) -> str:
 Needs onnxruntime (for DirectML onnxruntime-directml, on Windows) and numpy, nothing else:  python repro.py
 
 Exit code: 1 while the bug is there, 0 once it is fixed, 3 if it cannot tell (no such provider here, a release that does not know the
-opset). The session runs in a process of its own, since some bugs end it; `--in-process` runs it in this one.
+opset). The session runs in a process of its own, since some bugs end it; `--in-process` runs it in this one;
+`--library PATH` loads a library of custom operators.
 """
 
 
@@ -82,7 +83,7 @@ def _constants(failure: Failure) -> str:
         f"EXPECTED_ERROR = {case.rule or ''!r}",
         f"REPORTED = {f'{failure.signature}; onnxruntime {failure.info.onnxruntime}'!r}",
         f"MODEL = {_text(graph.model)}  # model.onnx",
-        f"OPSET_PROBE = {_text(_probe(case.opset))}  # an Identity at the same opset",
+        f"OPSET_PROBE = {_text(_probe(opset_imports(case.operator, case.opset)['']))}  # an Identity at the same opset",
     ]
     return "\n".join(lines) + "\n"
 

@@ -227,6 +227,8 @@ def session_options(ort, config):
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = PROVIDER == "CPUExecutionProvider"
     options.log_severity_level = 4
+    if "--library" in sys.argv[1:]:  # of custom operators
+        options.register_custom_ops_library(os.path.abspath(sys.argv[sys.argv.index("--library") + 1]))
     for key, value in config.items():
         options.add_session_config_entry(key, value)
     return options

@@ -1,0 +1,82 @@
+"""Signatures of operators that ONNX does not define: those of ONNX Runtime's own operators, as one release states
+them, and those that a user writes beside a formula.
+
+    {"inputs": ["X: T", "bias: T?", "others: T+"], "outputs": ["Y: T"], "types": {"T": ["float32"]},
+     "attributes": {"alpha": ["FLOAT", 1.0], "axis": ["INT", null, true]}}
+
+`?` marks an optional parameter, `+` a variadic one, `*` a variadic one whose tensors may differ in type. A type that
+is no key of `types` is an element type. An attribute has its type, its default and whether it must be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
+from harness.model.reference.files import data_file, file_bytes
+
+FILE = "contributed_operators.json"
+"""Made by `python -m tools.contributed_operators`."""
+
+
+class WrittenSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A signature as it is written."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    types: dict[str, tuple[str, ...]] = {}
+    attributes: dict[str, tuple[Any, ...]] = {}
+    since: int = 1
+    function: bool = False
+    kernels: dict[str, tuple[dict[str, tuple[str, ...]], ...]] = {}
+    """By provider the element types of each kernel, by type parameter, in the release that the file is of."""
+
+    def schema(self, name: str) -> OperatorSchema:
+        """Return the same as a schema."""
+        inputs, outputs = (
+            tuple(self._parameter(text) for text in texts) for texts in (self.inputs, self.outputs)
+        )
+        attributes = {key: Attribute(*_filled(*given)) for key, given in self.attributes.items()}
+        return OperatorSchema(name, self.since, inputs, outputs, attributes, self.function)
+
+    def _parameter(self, text: str) -> Parameter:
+        name, _, written = text.partition(": ")
+        type_ = written.rstrip("?+*")
+        mark = written[len(type_) :]
+        dtypes = self.types.get(type_, (type_,))
+        return Parameter(name, type_, dtypes, mark == "?", mark in ("+", "*"), alike=mark != "*")
+
+
+def _filled(type_: str, default: Any = None, required: bool = False) -> tuple[str, Any, bool]:
+    return type_, tuple(default) if isinstance(default, list) else default, required
+
+
+_OWN: dict[str, WrittenSignature] = {}
+
+
+def register(name: str, given: Mapping[str, Any]) -> None:
+    """Give an operator of one's own a signature; raise msgspec.ValidationError for one that is malformed."""
+    _OWN[name] = msgspec.convert(given, WrittenSignature)
+
+
+@cache
+def release() -> str:
+    """Return the release of ONNX Runtime that the file is of."""
+    return str(msgspec.json.decode(file_bytes(FILE))["onnxruntime"])
+
+
+def names() -> tuple[str, ...]:
+    """Return every operator that has a signature here, `com.microsoft.Gelu`."""
+    return (*data_file(FILE).operators, *_OWN)
+
+
+def signature(name: str) -> WrittenSignature | None:
+    """Return the signature of an operator, one's own before ONNX Runtime's; None where there is none."""
+    if name in _OWN:
+        return _OWN[name]
+    found = data_file(FILE).operators.get(name)
+    return None if found is None else msgspec.json.decode(found, type=WrittenSignature)

@@ -1,0 +1,428 @@
+"""Attention, MultiHeadAttention, GroupQueryAttention and QAttention: averages of values, weighted by how well their keys
+match each query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import Array
+from harness.model.expected import Expected
+from harness.operators.attention import weights
+from harness.operators.base import Call, Operator
+from harness.operators.bounded import (
+    Bounded,
+    arithmetic,
+    concatenate,
+    number,
+    repeat,
+    stack,
+    swapaxes,
+    tanh,
+    where,
+)
+from harness.operators.contrib.qlinear import scale_of, zero_of
+from harness.operators.dimensioned import SMALL, Chosen, Dimensioned, Dimensions
+from harness.operators.formulas import bounded
+
+# scores = Q K^T scale + attention_bias, less 10000 (mask_filter_value) where a key is padding, -inf where it comes later
+# output = softmax(scores) V                                                          scale = 1 / sqrt(size)
+
+FILTER = -10000.0
+
+
+class AttendedHeads(NamedTuple):
+    """Queries, keys and values, each [batch, heads, length, size]."""
+
+    q: Bounded
+    k: Bounded
+    v: Bounded
+
+
+def by_heads(x: Bounded, heads: int) -> Bounded:
+    """Return [batch, heads, length, size] of [batch, length, heads * size]."""
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
+
+
+def joined(x: Bounded) -> Bounded:
+    """Return [batch, length, heads * size] of [batch, heads, length, size]."""
+    batch, heads, length, size = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
+
+
+def attend(
+    h: AttendedHeads, call: Call, added: list[Any], closed: Array | None = None
+) -> tuple[Bounded, Bounded]:
+    """Return the averages and the weights by the formula above; `closed` are the keys that no query may see."""
+    scores = (h.q @ swapaxes(h.k, -1, -2)) * _scale(call, h)
+    for each in added:
+        scores = scores if each is None else scores + each
+    shut = np.zeros(scores.shape, bool) if closed is None else np.broadcast_to(closed, scores.shape)
+    scores = where(shut, np.full(scores.shape, -np.inf), scores)
+    found = weights(scores, np.asarray(shut.all(-1, keepdims=True)), call)
+    return found @ h.v, found
+
+
+def _scale(call: Call, h: AttendedHeads) -> float:
+    return float(call.parameter("scale") or 0) or float(h.q.shape[-1]) ** -0.5
+
+
+def later(queries: int, keys: int) -> Array:
+    """Say which keys come after a query, of which the last stands at the last key."""
+    return np.asarray(np.arange(keys) > np.arange(queries)[:, None] + keys - queries)
+
+
+def padding(mask: Array | None, call: Call, queries: int, keys: int) -> Any:
+    """Return what is added to scores for a mask: 0 and 1 for each key, or for each query and key, or how many keys each
+    batch has, or their ends and then their starts."""
+    if mask is None:
+        return None
+    at, batch = np.arange(keys), call.first.shape[0]
+    if mask.ndim == 1:
+        ends, starts = mask[:batch, None], mask[batch : 2 * batch, None] if len(mask) > batch else 0
+        mask = (at < ends) & (at >= starts)
+    shown = (
+        mask[:, None, None]
+        if mask.ndim == 2
+        else mask[:, None]
+        if mask.ndim == 3
+        else mask[:, :, keys - queries : keys, :keys]
+    )
+    return np.where(shown == 0, float(call.parameter("mask_filter_value", FILTER)), 0.0)
+
+
+def _projected(
+    projected: Bounded, call: Call, mask: Array | None, past: Any, more: Any
+) -> tuple[Bounded, Bounded]:
+    """Attend with queries, keys and values that stand beside each other; return the keys and values as well."""
+    heads, sizes = call.parameter("num_heads"), call.parameter("qkv_hidden_sizes")
+    width = projected.shape[-1] // 3
+    first, second = (sizes[0], sizes[0] + sizes[1]) if sizes else (width, 2 * width)
+    parts = (projected[..., :first], projected[..., first:second], projected[..., second:])
+    q, k, v = (by_heads(part, heads) for part in parts)
+    if past is not None:
+        k, v = concatenate([past[0], k], axis=2), concatenate([past[1], v], axis=2)
+    queries, keys = q.shape[2], k.shape[2]
+    closed = later(queries, keys) if call.parameter("unidirectional") else None
+    y, _ = attend(AttendedHeads(q, k, v), call, [more, padding(mask, call, queries, keys)], closed)
+    return joined(y), stack([k, v], axis=0) if k.shape == v.shape else k
+
+
+def attention(
+    input: Bounded, weights: Bounded, call: Call, bias: Any = None, mask_index: Any = None, past: Any = None,
+    attention_bias: Any = None,
+) -> tuple[Bounded, ...]:  # fmt: skip
+    """Project, then attend by the formula above."""
+    projected = input @ weights
+    return _projected(projected if bias is None else projected + bias, call, mask_index, past, attention_bias)
+
+
+def qattention(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Attend with a projection of quantised numbers."""
+    worked = arithmetic(declared, call.outputs[0])
+    exact = (inputs["input"].array.astype(np.int64) - zero_of(inputs, "input_zero_point")) @ (
+        inputs["weight"].array.astype(np.int64) - zero_of(inputs, "weight_zero_point")
+    )
+    scale = scale_of(inputs, "input_scale", worked) * scale_of(inputs, "weight_scale", worked)
+    projected = number(exact.astype(float), worked) * scale + number(inputs["bias"], worked)
+    mask, past = inputs.get("mask_index"), inputs.get("past")
+    with np.errstate(all="ignore"):
+        found = _projected(projected, call, mask and mask.array, past and number(past, worked), None)
+    return tuple(each.stored(dtype) for each, dtype in zip(found, call.outputs, strict=False))
+
+
+def multi_head(
+    query: Bounded, call: Call, key: Any = None, value: Any = None, bias: Any = None, key_padding_mask: Any = None,
+    attention_bias: Any = None, past_key: Any = None, past_value: Any = None,
+) -> tuple[Bounded, ...]:  # fmt: skip
+    """Attend by the formula above, to keys and values that are given, packed with the queries, or of a cache."""
+    heads = call.parameter("num_heads")
+    parts = _unpacked(query, key, value)
+    if bias is not None:
+        at = np.cumsum([0, *(part.shape[2] if part.ndim == 3 else heads * part.shape[3] for part in parts)])
+        parts = [
+            part + bias[start:end] if part.ndim == 3 else part
+            for part, start, end in zip(parts, at[:-1], at[1:], strict=True)
+        ]
+    q, k, v = (part if part.ndim == 4 else by_heads(part, heads) for part in parts)
+    if past_key is not None:
+        k, v = concatenate([past_key, k], axis=2), concatenate([past_value, v], axis=2)
+    queries, keys = q.shape[2], k.shape[2]
+    closed = later(queries, keys) if call.parameter("unidirectional") else None
+    y, found = attend(
+        AttendedHeads(q, k, v), call, [attention_bias, padding(key_padding_mask, call, queries, keys)], closed
+    )
+    return joined(y), k, v, found
+
+
+def _unpacked(query: Bounded, key: Any, value: Any) -> list[Any]:
+    """Return queries, keys and values apart: [batch, length, heads, 3 or 2, size] holds several."""
+    if query.ndim == 5:
+        return [query[:, :, :, n].reshape(*query.shape[:2], -1) for n in range(3)]
+    if key.ndim == 5:
+        return [query, *(key[:, :, :, n].reshape(*key.shape[:2], -1) for n in range(2))]
+    return [query, key, value]
+
+
+def rotated(x: Bounded, cos: Bounded, sin: Bounded, interleaved: bool) -> Bounded:
+    """Turn pairs of elements of each head, of [batch, heads, length, size], by angles [batch or 1, length, half]."""
+    cos, sin = (each.reshape(each.shape[0], 1, *each.shape[1:]) for each in (cos, sin))
+    half = cos.shape[-1]
+    part, rest = x[..., : 2 * half], x[..., 2 * half :]
+    a, b = (part[..., 0::2], part[..., 1::2]) if interleaved else (part[..., :half], part[..., half:])
+    one, other = a * cos - b * sin, b * cos + a * sin
+    turned = (
+        stack([one, other], axis=-1).reshape(part.shape)
+        if interleaved
+        else concatenate([one, other], axis=-1)
+    )
+    return concatenate([turned, rest], axis=-1)
+
+
+# each query attends to the keys up to its own, with local_window_size to so many before its own; softcap s: s tanh(scores / s)
+# smooth softmax: exp(score) / (sum of exp(score) + exp(head_sink)), head_sink 0 where it is left out
+def group_query(
+    query: Bounded, seqlens_k: Array, call: Call, key: Any = None, value: Any = None, past_key: Any = None,
+    past_value: Any = None, cos_cache: Any = None, sin_cache: Any = None, position_ids: Any = None,
+    attention_bias: Any = None, head_sink: Any = None,
+) -> tuple[Bounded, ...]:  # fmt: skip
+    """Attend by the formula above, a batch at a time, since each has its own length."""
+    heads, groups = call.parameter("num_heads"), call.parameter("kv_num_heads")
+    if key is None:
+        size = query.shape[2] // (heads + 2 * groups)
+        cut = (heads * size, (heads + groups) * size)
+        query, key, value = query[..., : cut[0]], query[..., cut[0] : cut[1]], query[..., cut[1] :]
+    q, k, v = by_heads(query, heads), by_heads(key, groups), by_heads(value, groups)
+    found = []
+    for batch, last in enumerate(seqlens_k.reshape(-1).tolist()):
+        new = q.shape[2]
+        before = max(0, last + 1 - new)
+        one = AttendedHeads(*(each[batch : batch + 1] for each in (q, k, v)))
+        if call.parameter("do_rotary"):
+            places = np.arange(before, before + new) if position_ids is None else position_ids[batch]
+            angles = (
+                cos_cache[places][None],
+                sin_cache[places][None],
+                bool(call.parameter("rotary_interleaved")),
+            )
+            one = AttendedHeads(rotated(one.q, *angles), rotated(one.k, *angles), one.v)
+        if past_key is not None:
+            old = (past_key[batch : batch + 1, :, :before], past_value[batch : batch + 1, :, :before])
+            one = AttendedHeads(
+                one.q, concatenate([old[0], one.k], axis=2), concatenate([old[1], one.v], axis=2)
+            )
+        found.append((_grouped(one, call, attention_bias, head_sink), one.k, one.v))
+    y, *caches = zip(*found, strict=True)
+    most = max(cache.shape[2] for cache in caches[0])
+    return concatenate(list(y), axis=0), *(
+        concatenate([_filled(each, most) for each in cache], axis=0) for cache in caches
+    )
+
+
+def _filled(cache: Bounded, rows: int) -> Bounded:
+    """Return a cache with rows behind its own, which hold anything."""
+    more = ((0, 0), (0, 0), (0, rows - cache.shape[2]), (0, 0))
+    return Bounded(
+        np.pad(cache.value, more), np.pad(cache.error, more, constant_values=np.inf), cache.arithmetic
+    )
+
+
+def _grouped(h: AttendedHeads, call: Call, more: Any, sink: Any) -> Bounded:
+    share = call.parameter("num_heads") // call.parameter("kv_num_heads")
+    k, v = (repeat(each, share, axis=1) for each in (h.k, h.v))
+    scores = (h.q @ swapaxes(k, -1, -2)) * _scale(call, h)
+    cap, window = call.parameter("softcap", 0.0), call.parameter("local_window_size")
+    scores = cap * tanh(scores / cap) if cap else scores
+    queries, keys = scores.shape[-2:]
+    closed = later(queries, keys)
+    if window > 0:
+        closed = closed | (np.arange(keys) <= np.arange(queries)[:, None] + keys - queries - window)
+    scores = scores if more is None else scores + more
+    scores = where(np.broadcast_to(closed, scores.shape), np.full(scores.shape, -np.inf), scores)
+    if sink is None and call.parameter("smooth_softmax") <= 0:
+        return joined(weights(scores, np.zeros((*scores.shape[:-1], 1), bool), call) @ v)
+    one = scores[..., :1]
+    extra = where(np.ones(one.shape, bool), np.zeros(one.shape), one)
+    extra = extra if sink is None else extra + sink.reshape(1, -1, 1, 1)
+    wide = concatenate([scores, extra], axis=-1)
+    return joined(weights(wide, np.zeros((*wide.shape[:-1], 1), bool), call)[..., :-1] @ v)
+
+
+def rotary_embedding(
+    input: Bounded,
+    position_ids: Array,
+    cos_cache: Bounded,
+    sin_cache: Bounded,
+    call: Call,
+    scale: float = 1.0,
+) -> Bounded:
+    """Rotate each token by its position, the first one's and those behind it where there is one."""
+    half = cos_cache.shape[-1]
+    x = (
+        input
+        if input.ndim == 4
+        else by_heads(input, call.parameter("num_heads") or input.shape[2] // (2 * half))
+    )
+    places = position_ids + np.arange(x.shape[2])[None] if position_ids.ndim == 1 else position_ids
+    y = rotated(x, cos_cache[places], sin_cache[places], bool(call.parameter("interleaved", 0)))
+    return y if input.ndim == 4 else joined(y)
+
+
+def _mask(raw: Array, _n: Dimensions) -> Array:
+    """Ones up to a length of each row, at the least one."""
+    return np.asarray(np.arange(raw.shape[-1]) < 1 + raw[..., :1] % raw.shape[-1])
+
+
+MASKS = (
+    Chosen("padded", _mask),
+    Chosen("holes", lambda raw, _: (raw % 4 > 0) | (np.arange(raw.shape[-1]) == 0)),
+)
+LENGTHS = Chosen("lengths", lambda raw, n: 1 + raw % n["T"])
+_CACHED = {"T": lambda n: n["P"] + n["S"], "P": lambda n: n["T"] - n["S"]}
+
+
+def _past(name: str) -> Any:
+    def rule(n: Dimensions, call: Call) -> str | None:
+        if name not in call.inputs and n["P"]:
+            return "as many keys as queries without a cache"
+        if n.get("L", n["S"]) != n["S"] and call.parameter("unidirectional"):
+            return "as many keys as queries where each attends to earlier ones"
+        if n.get("X", n.get("H")) != n.get("H") and n["P"]:
+            return "cached values have the size of keys"
+        return None if n["num_heads"] > 0 and n.get("H", 0) > 0 else "heads divide the hidden size"
+
+    return rule
+
+
+def _ragged(raw: Array, n: Dimensions) -> Array:
+    """Lengths of caches from 0 to all, to which one token is added; that of the first batch is all."""
+    return np.asarray(np.where(np.arange(len(raw)) == 0, n["P"], raw % (n["P"] + 1)))
+
+
+def _no_groups(n: Dimensions, call: Call) -> str | None:
+    heads, groups = n["num_heads"], n["kv_num_heads"]
+    if heads < 1 or groups < 1 or heads % groups:
+        return "kv_num_heads divides num_heads"
+    if "key" in call.inputs and n["KV"] != groups * n["H"]:
+        return "keys and values have kv_num_heads heads of the size of the queries'"
+    if n["P"] and "past_key" not in call.inputs:
+        return "as many keys as queries without a cache"
+    if {call.inputs[name].dtype for name in ("past_key", "past_value") if name in call.inputs} - {
+        call.first.dtype
+    }:
+        return "a cache that is not quantised has the type of the query"
+    if n["H"] % (16 if call.parameter("do_rotary", 0) else 8) or n["Q"] % n["H"]:
+        return "the size of a head is a multiple of 8, of 16 where it is rotated"
+    caches = {name in call.inputs for name in ("cos_cache", "sin_cache")}
+    return None if caches == {bool(call.parameter("do_rotary", 0))} else "do_rotary, and the caches of angles"
+
+
+OPERATORS = (
+    Operator(
+        "com.microsoft.Attention",
+        Dimensioned(
+            "input: B S D; weights: D W; bias: W; mask_index: B T | B | E | B S T; past: 2 B num_heads P H; "
+            "attention_bias: B num_heads S T | 1 1 S T",
+            "B S V; 2 B num_heads T H",
+            {
+                "V": lambda n: n["W"] // 3,
+                "H": lambda n: n["V"] // n["num_heads"] if n["V"] % n["num_heads"] == 0 else 0,
+                "E": lambda n: 2 * n["B"],
+                **_CACHED,
+            },
+            _past("past"),
+            {"mask_index": (*MASKS, LENGTHS)},
+            defaults={"P": 0},
+        ),
+        bounded(attention),
+    ),
+    Operator(
+        "com.microsoft.QAttention",
+        Dimensioned(
+            "input: B S D; weight: D W; bias: W; input_scale: ; weight_scale:  | W; mask_index: B | E | B T; input_zero_point: ; "
+            "weight_zero_point:  | W; past: 2 B num_heads P H",
+            "B S V; 2 B num_heads T H",
+            {
+                "V": lambda n: n["W"] // 3,
+                "H": lambda n: n["V"] // n["num_heads"] if n["V"] % n["num_heads"] == 0 else 0,
+                "E": lambda n: 2 * n["B"],
+                **_CACHED,
+            },
+            _past("past"),
+            {"mask_index": (LENGTHS, *MASKS), "input_scale": (SMALL,), "weight_scale": (SMALL,)},
+            defaults={"P": 0},
+        ),
+        qattention,
+    ),
+    Operator(
+        "com.microsoft.MultiHeadAttention",
+        Dimensioned(
+            "query: B S D | B S num_heads 3 H; key: B L D | B num_heads L H | B L num_heads 2 H; value: B L V | B num_heads L X; bias: W; "
+            "key_padding_mask: B T | B | B S T; attention_bias: B num_heads S T | 1 1 S T; past_key: B num_heads P H; "
+            "past_value: B num_heads P H",
+            "B S V; B num_heads T H; B num_heads T X; B num_heads S T",
+            {
+                "D": lambda n: n["num_heads"] * n["H"],
+                "H": lambda n: n["D"] // n["num_heads"] if n["D"] % n["num_heads"] == 0 else 0,
+                "X": lambda n: n["V"] // n["num_heads"] if n["V"] % n["num_heads"] == 0 else 0,
+                "V": lambda n: n["num_heads"] * n["X"],
+                "W": lambda n: 2 * n["D"] + n["V"],
+                "T": lambda n: n["P"] + n["L"],
+                "P": lambda n: n["T"] - n["L"],
+            },
+            _past("past_key"),
+            {"key_padding_mask": (*MASKS, LENGTHS)},
+            defaults={"P": 0},
+        ),
+        bounded(multi_head),
+    ),
+    Operator(
+        "com.microsoft.GroupQueryAttention",
+        Dimensioned(
+            "query: B S Q; key: B S KV; value: B S KV; past_key: B kv_num_heads P H; past_value: B kv_num_heads P H; seqlens_k: B; "
+            "total_sequence_length:  | 1; cos_cache: M R; sin_cache: M R; position_ids: B S; attention_bias: B num_heads S T | 1 1 S T; "
+            "head_sink: num_heads",
+            "B S O; B kv_num_heads T H; B kv_num_heads T H",
+            {
+                "H": lambda n: (
+                    n["Q"] // (n["num_heads"] + (0 if "key" in n["inputs"] else 2 * n["kv_num_heads"]))
+                ),
+                "O": lambda n: n["num_heads"] * n["H"],
+                "R": lambda n: n["H"] // 2,
+                **_CACHED,
+            },
+            _no_groups,
+            {
+                "seqlens_k": (
+                    Chosen("full", lambda raw, n: raw * 0 + n["S"] + n["P"] - 1),
+                    Chosen("ragged", _ragged),
+                ),
+                "total_sequence_length": (Chosen("total", lambda raw, n: raw * 0 + n["S"] + n["P"]),),
+                "position_ids": (Chosen("places", lambda raw, n: raw * 0 + n["P"] + np.arange(n["S"])),),
+            },
+            count=3,
+            defaults={"P": 0, "M": 40},
+        ),
+        bounded(group_query),
+    ),
+    Operator(
+        "com.microsoft.RotaryEmbedding",
+        Dimensioned(
+            "input: B S D | B N S H; position_ids: B S | 1; cos_cache: M R; sin_cache: M R",
+            "*",
+            {"R": lambda n: n["H"] // 2},
+            lambda n, _: "heads of twice the angles" if n.get("H", n.get("D")) % (2 * n["R"]) else None,
+            defaults={"M": 11},
+            chosen={
+                "position_ids": (
+                    Chosen("places", lambda raw, n: raw % (4 if raw.ndim == 1 else n.get("M", 11))),
+                )
+            },
+        ),
+        bounded(rotary_embedding),
+        outputs=lambda call: (call.first.shape,),
+    ),
+)

@@ -1,0 +1,205 @@
+"""MatMulNBits and GatherBlockQuantized: weights of a few bits, packed, with a scale and a zero point for each block."""
+# ruff: noqa: N803 - inputs have the names that ONNX Runtime gives them
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.model.dtypes import Array
+from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.bounded import Bounded, repeat, take, where
+from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
+from harness.operators.formulas import bounded
+
+# w[n, k] = (q[n, k] - zero_points[n, k / block_size]) * scales[n, k / block_size]; without zero points 2**(bits - 1)
+# MatMulNBits:          Y = A w^T + bias
+# GatherBlockQuantized: output = w[.., indices, ..]; 0 for an index out of range
+
+_ALLOWED = {2: 2.0**-11, 3: 2.0**-8, 4: 1 / 254 * 1.01}
+"""By accuracy_level how far A may be rounded, of its elements or of the largest of a block."""
+
+
+def unpacked(data: Array, bits: int) -> Array:
+    """Return the numbers of some bits in each byte, the lowest first, along the last dimension."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    numbers = data[..., None] >> shifts & np.uint8((1 << bits) - 1)
+    return np.asarray(numbers.reshape(*data.shape[:-1], data.shape[-1] * len(shifts)), np.int64)
+
+
+def blockwise(zero: Any, block: int, extent: int, axis: int = -1) -> Any:
+    """Repeat what stands for each block of an axis."""
+    repeated = (
+        repeat(zero, block, axis=axis) if isinstance(zero, Bounded) else np.repeat(zero, block, axis=axis)
+    )
+    return repeated[(slice(None),) * (axis % zero.ndim) + (slice(extent),)]
+
+
+def matmul_nbits(
+    A: Bounded,
+    B: Array,
+    scales: Bounded,
+    bits: int,
+    block_size: int,
+    accuracy_level: int,
+    N: int,
+    zero_points: Any = None,
+    bias: Bounded | None = None,
+) -> Bounded:
+    """Multiply by the formula above."""
+    if not B.size and A.size:  # an omitted projection
+        zeros = A[..., :1] * np.zeros(N)
+        return zeros if bias is None else zeros + bias
+    k, (rows, blocks) = A.shape[-1], scales.shape
+    q = unpacked(B, bits).reshape(rows, blocks * block_size)[:, :k].astype(float)
+    if not isinstance(zero_points, Bounded):
+        zero_points = 2.0 ** (bits - 1) if zero_points is None else unpacked(zero_points, bits)[:, :blocks]
+    zero = blockwise(zero_points + scales * 0.0, block_size, k)
+    y: Bounded = allowed(A, accuracy_level, block_size) @ ((q - zero) * blockwise(scales, block_size, k)).T
+    return y if bias is None else y + bias
+
+
+def allowed(a: Bounded, level: int, block: int) -> Bounded:
+    """Return A with the error that `accuracy_level` allows: of float16 or bfloat16, or at 4 of integers of 8 bits, of
+    which 127 stand for the largest of a block."""
+    size = np.abs(a.value)
+    if level == 4:
+        pad = [(0, 0)] * (a.ndim - 1) + [(0, -a.shape[-1] % block)]
+        blocks = np.pad(size, pad).reshape(*a.shape[:-1], -1, block)
+        size = blockwise(blocks.max(-1, initial=0.0), block, a.shape[-1])
+    return Bounded(a.value, a.error + _ALLOWED.get(level, 0.0) * size, a.arithmetic)
+
+
+def gather_blocks(
+    data: Array,
+    indices: Array,
+    scales: Bounded,
+    call: Call,
+    bits: int,
+    block_size: int,
+    gather_axis: int,
+    quantize_axis: int,
+    zero_points: Array | None = None,
+) -> Bounded:
+    """Dequantise by the formula above, then gather."""
+    packed = call.inputs["data"].dtype == "uint8"
+    q = unpacked(data, bits) if packed else data
+    zero = np.full(scales.shape, 2 ** (bits - 1) if packed else 0)
+    if zero_points is not None:
+        zero = (unpacked(zero_points, bits) if packed else zero_points)[..., : scales.shape[-1]]
+    extent, at = q.shape[quantize_axis], gather_axis % q.ndim
+    shift, scale = (blockwise(each, block_size, extent, quantize_axis) for each in (zero, scales))
+    w = scale * (q.astype(float) - shift.astype(float))
+    inside = (indices >= -q.shape[at]) & (indices < q.shape[at])
+    shown = inside.reshape(*(1,) * at, *indices.shape, *(1,) * (q.ndim - 1 - at))
+    found = take(w, np.where(inside, indices, 0), axis=at)
+    return where(np.broadcast_to(shown, found.shape), found, np.zeros(found.shape))
+
+
+def _cannot_multiply(n: Dimensions, call: Call) -> str | None:
+    block, zero = n["block_size"], call.inputs.get("zero_points")
+    if n["bits"] not in (2, 4, 8):
+        return "bits is 2, 4 or 8"
+    if block < 16 or block & (block - 1):
+        return "block_size is a power of 2 and not smaller than 16"
+    packed = zero is None or (
+        len(zero.shape) == 2 and zero.shape[1] == n["packed" if zero.dtype == "uint8" else "blocks"]
+    )
+    if not packed:
+        return "zero points are packed, or of the type of A one for each block"
+    return (
+        None
+        if zero is None or zero.dtype in ("uint8", call.first.dtype)
+        else "zero points are packed or of the type of A"
+    )
+
+
+def _cannot_gather(n: Dimensions, call: Call) -> str | None:
+    packed, rank = call.first.dtype == "uint8", len(call.first.shape)
+    gather, block = n["gather_axis"], n["block_size"]
+    if not (-rank <= gather < rank and -rank <= n["quantize_axis"] < rank):
+        return "axes in [-r, r-1]"
+    if packed and (gather % rank or (n["bits"] < 8 and n["quantize_axis"] % rank == 0)):
+        return "bytes are gathered on axis 0, and quantised along another"
+    if block < 16 or block & (block - 1):
+        return "block_size is a power of 2 and not smaller than 16"
+    scales, zero = _blocks(call), call.inputs.get("zero_points")
+    if call.inputs["scales"].shape != scales:
+        return "one scale for each block"
+    held = (*scales[:-1], -(-scales[-1] // (8 // n["bits"]))) if packed else scales
+    return None if zero is None or zero.shape == held else "one zero point for each block"
+
+
+def _blocks(call: Call) -> Shape:
+    """Return the shape of scales: that of the data with blocks for elements along the quantised axis."""
+    shape, bits = list(call.first.shape), call.parameter("bits")
+    shape[-1] *= 8 // bits if call.first.dtype == "uint8" else 1
+    axis = call.parameter("quantize_axis") % len(shape)
+    return tuple(-(-n // call.parameter("block_size")) if at == axis else n for at, n in enumerate(shape))
+
+
+def _gathered(call: Call) -> tuple[Shape, ...]:
+    shape = call.first.shape
+    if _cannot_gather({**call.attributes}, call):
+        return (shape,)
+    wide = (*shape[:-1], shape[-1] * (8 // call.parameter("bits") if call.first.dtype == "uint8" else 1))
+    at = call.parameter("gather_axis") % len(shape)
+    return ((*wide[:at], *call.inputs["indices"].shape, *wide[at + 1 :]),)
+
+
+def _extent(n: Dimensions) -> int:
+    return int(n["..."][n["gather_axis"]])
+
+
+class GatheringBlocks(Dimensioned):
+    """Scales for each block, zero points as they are packed."""
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shapes of scales and zero points."""
+        rank = len(call.first.shape)
+        if not -rank <= call.parameter("quantize_axis") < rank:
+            return None
+        found = _blocks(call)
+        if name == "zero_points" and call.first.dtype == "uint8":
+            found = (*found[:-1], -(-found[-1] // (8 // call.parameter("bits"))))
+        return (*found[:-1], found[-1] + (relation == "unlike"))
+
+
+BITS = (Chosen("bits", lambda raw, _: raw),)
+INDEX = (
+    Chosen("in_range", lambda raw, n: raw % max(1, _extent(n))),
+    Chosen("negative", lambda raw, n: raw % max(1, _extent(n)) - _extent(n)),
+    Chosen("beyond", lambda raw, n: raw % (4 * _extent(n) + 1) - 2 * _extent(n)),
+)
+OPERATORS = (
+    Operator(
+        "com.microsoft.MatMulNBits",
+        Dimensioned(
+            "A: ... K; B: N blocks blob | 0 blocks blob; scales: N blocks; zero_points: N packed | N blocks; bias: N",
+            "... N",
+            {
+                "blocks": lambda n: -(-n["K"] // n["block_size"]),
+                "blob": lambda n: n["block_size"] * n["bits"] // 8,
+                "packed": lambda n: -(-n["blocks"] * n["bits"] // 8),
+            },
+            _cannot_multiply,
+            {"scales": (SCALES,), "B": BITS, "zero_points": BITS},
+        ),
+        bounded(matmul_nbits),
+    ),
+    Operator(
+        "com.microsoft.GatherBlockQuantized",
+        GatheringBlocks(
+            "data: ...; indices: *; scales: *; zero_points: *",
+            "*",
+            rule=_cannot_gather,
+            chosen={"data": BITS, "indices": INDEX, "scales": (SCALES,), "zero_points": BITS},
+        ),
+        bounded(gather_blocks),
+        outputs=_gathered,
+    ),
+)

@@ -1,0 +1,73 @@
+"""Activations with what is fused before them, and what is computed element by element of several tensors."""
+# ruff: noqa: N803 - inputs have the names that ONNX Runtime gives them
+
+from __future__ import annotations
+
+from harness.operators.activations import gelu, swish
+from harness.operators.base import Operator
+from harness.operators.bounded import Bounded, converted, sigmoid, tanh
+from harness.operators.dimensioned import Dimensioned
+from harness.operators.elementwise import ELEMENTWISE
+from harness.operators.formulas import bounded
+
+
+# X + bias, then 0.5 X (1 + tanh(0.797885 X + 0.035677 X X X))                 (FastGelu)
+def fast_gelu(X: Bounded, bias: Bounded | None = None) -> Bounded:
+    x = X if bias is None else X + bias
+    return x * 0.5 * (tanh(x * 0.797885 + x * x * x * 0.035677) + 1.0)
+
+
+# gelu(A + B)                                                                  (BiasGelu)
+def bias_gelu(A: Bounded, B: Bounded) -> Bounded:
+    return gelu(A + B, "none")
+
+
+# the left half of X + bias, times gelu of the right                           (BiasSplitGelu)
+def bias_split_gelu(X: Bounded, bias: Bounded) -> Bounded:
+    x, half = X + bias, X.shape[-1] // 2
+    return x[..., :half] * gelu(x[..., half:], "none")
+
+
+# X + bias + skip                                                              (BiasAdd)
+def bias_add(X: Bounded, bias: Bounded, skip: Bounded) -> Bounded:
+    return X + bias + skip
+
+
+# Z sigmoid(Z), Z = scale X, by default alpha X                                (ScaledSiLU)
+def scaled_silu(X: Bounded, alpha: float, scale: Bounded | None = None) -> Bounded:
+    return swish(X * alpha if scale is None else X * converted(scale, X.arithmetic.form.dtype), 1.0)
+
+
+# X + Y gate                                                                   (GatedAdd)
+def gated_add(X: Bounded, Y: Bounded, gate: Bounded) -> Bounded:
+    return X + Y * gate
+
+
+OPERATORS = (
+    Operator("com.microsoft.Gelu", ELEMENTWISE, bounded(lambda x: gelu(x, "none"))),
+    Operator(
+        "com.microsoft.QuickGelu",
+        ELEMENTWISE,
+        bounded(lambda x, alpha: x * sigmoid(x * alpha)),
+        lower=lambda _candidate, _call: None,
+    ),
+    Operator("com.microsoft.FastGelu", Dimensioned("X: ... D; bias: D", "... D"), bounded(fast_gelu)),
+    Operator("com.microsoft.BiasGelu", Dimensioned("A: ... D; B: D", "... D"), bounded(bias_gelu)),
+    Operator(
+        "com.microsoft.BiasSplitGelu",
+        Dimensioned(
+            "X: N S D; bias: D",
+            "N S half",
+            {"half": lambda n: n["D"] // 2},
+            lambda n, _: "D is even" if n["D"] % 2 else None,
+        ),
+        bounded(bias_split_gelu),
+    ),
+    Operator(
+        "com.microsoft.BiasAdd", Dimensioned("X: N S C; bias: C; skip: N S C", "N S C"), bounded(bias_add)
+    ),
+    Operator("com.microsoft.ScaledSiLU", Dimensioned("X: ...; scale: ", "..."), bounded(scaled_silu)),
+    Operator(
+        "com.microsoft.GatedAdd", Dimensioned("X: ... C; Y: ... C; gate: ... 1", "... C"), bounded(gated_add)
+    ),
+)

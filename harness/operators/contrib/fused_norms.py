@@ -1,0 +1,185 @@
+"""Normalisations with the additions that are fused before them, the embeddings and the gates."""
+
+# ruff: noqa: N803 - inputs have the names that ONNX Runtime gives them
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harness.model.dtypes import Array
+from harness.operators.base import Call, Operator
+from harness.operators.bounded import Bounded, converted, sigmoid, sqrt
+from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
+from harness.operators.formulas import bounded
+from harness.operators.layer_norms import LAYER_NORMALISING, rms_norm
+
+
+def normalised(
+    x: Bounded, epsilon: float, mean: bool = True, axes: Any = -1
+) -> tuple[Bounded, Bounded, Bounded]:
+    """Return (x - mean) / sqrt(variance + epsilon), the mean and the factor, over axes; without a mean x / rms."""
+    middle = x.mean(axes, keepdims=True)
+    d = x - middle if mean else x
+    factor = 1.0 / sqrt((d * d).mean(axes, keepdims=True) + epsilon)
+    return d * factor, middle, factor
+
+
+# S = input + skip + bias; output = normalised(S) gamma + beta                   (SkipLayerNormalization)
+def skip_layer_norm(
+    input: Bounded, skip: Bounded, gamma: Bounded, epsilon: float, beta: Any = None, bias: Any = None
+) -> tuple[Bounded, ...]:
+    s = _summed(input, skip, bias)
+    y, mean, factor = normalised(s, epsilon)
+    return y * gamma if beta is None else y * gamma + beta, mean, factor, s
+
+
+# S = input + skip + bias; output = S / rms(S) gamma                             (SkipSimplifiedLayerNormalization)
+def skip_rms_norm(
+    input: Bounded, skip: Bounded, gamma: Bounded, epsilon: float, bias: Any = None
+) -> tuple[Bounded, ...]:
+    s = _summed(input, skip, bias)
+    y, mean, factor = normalised(s, epsilon, mean=False)
+    return y * gamma, mean, factor, s
+
+
+def _summed(x: Bounded, skip: Bounded, bias: Any) -> Bounded:
+    return x + skip if bias is None else x + skip + bias
+
+
+# S = word_embedding[input_ids] + position_embedding[position_ids] + segment_embedding[segment_ids]
+# output = normalised(S) gamma + beta; mask_index: how many words come before the first 0 of the mask
+def embed_layer_norm(
+    input_ids: Array,
+    word_embedding: Bounded,
+    position_embedding: Bounded,
+    gamma: Bounded,
+    beta: Bounded,
+    epsilon: float,
+    segment_ids: Any = None,
+    segment_embedding: Any = None,
+    mask: Any = None,
+    position_ids: Any = None,
+) -> tuple[Any, ...]:
+    """Embed by the formula above."""
+    places = np.arange(input_ids.shape[1])[None] if position_ids is None else position_ids
+    s = word_embedding[input_ids] + position_embedding[np.broadcast_to(places, input_ids.shape)]
+    s = s if segment_ids is None else s + segment_embedding[segment_ids]
+    counted = np.zeros(len(input_ids), np.int32)
+    if mask is not None:
+        counted = np.cumprod(mask == 1, axis=1).sum(axis=1).astype(np.int32)
+    return normalised(s, epsilon)[0] * gamma + beta, counted, s
+
+
+# normalised over the groups of channels and the image, gamma and beta for each channel; 1: x sigmoid(x)  (GroupNorm)
+def group_norm(
+    X: Bounded,
+    gamma: Bounded,
+    beta: Bounded,
+    groups: int,
+    epsilon: float,
+    channels_last: int,
+    activation: int,
+) -> Bounded:
+    """Normalise by the formula above; gamma and beta may be of another type than X."""
+    x = X if channels_last else X.transpose(0, 2, 3, 1)
+    n, h, w, c = x.shape
+    y = normalised(x.reshape(n, h, w, groups, c // groups), epsilon, axes=(1, 2, 4))[0].reshape(n, h, w, c)
+    scale, shift = (converted(each, y.arithmetic.form.dtype) for each in (gamma, beta))
+    y = y * scale + shift
+    y = y * sigmoid(y) if activation else y
+    return y if channels_last else y.transpose(0, 3, 1, 2)
+
+
+# X / rms(X) scale activation(gate), over as many elements as scale has             (GatedRMSNorm)
+def gated_rms_norm(X: Bounded, scale: Bounded, gate: Bounded, epsilon: float, activation: str) -> Bounded:
+    x = X.reshape(*X.shape[:-1], X.shape[-1] // scale.shape[0], scale.shape[0])
+    y = (normalised(x, epsilon, mean=False)[0] * scale).reshape(X.shape)
+    return y * (sigmoid(gate) if activation == "sigmoid" else gate * sigmoid(gate))
+
+
+# X / rms(X) scale, over each branch                                                (BranchwiseRMSNorm)
+def branchwise_rms_norm(X: Bounded, epsilon: float, num_branches: int, scale: Any = None) -> Bounded:
+    branches = num_branches or X.shape[-2]
+    x = X.reshape(*X.shape[:-1], branches, X.shape[-1] // branches) if num_branches else X
+    y = normalised(x, epsilon, mean=False)[0]
+    if scale is not None:
+        weight = converted(scale, y.arithmetic.form.dtype)
+        y = y * (weight.reshape(branches, -1) if weight.size == x.shape[-2] * x.shape[-1] else weight)
+    return y.reshape(X.shape)
+
+
+def _saved(call: Call) -> tuple[str | None, ...]:
+    return None, "float32", "float32", None
+
+
+_SKIPPED = "input: B S H; skip: B S H | 1 S H | S H; gamma: H; beta: H; bias: H"
+IDS = {
+    "input_ids": (Chosen("in_range", lambda raw, n: raw % n.get("V", 7)),),
+    "segment_ids": (Chosen("in_range", lambda raw, n: raw % n.get("G", 2)),),
+    "position_ids": (Chosen("in_range", lambda raw, n: raw % n.get("P", 5)),),
+    "mask": (Chosen("padded", lambda raw, n: _lengths(raw)), Chosen("holes", lambda raw, _: raw % 4 > 0)),
+}
+
+
+def _no_groups(n: Dimensions, _call: Call) -> str | None:
+    return None if n["groups"] > 0 and n["C"] % n["groups"] == 0 else "groups divide the channels"
+
+
+def _lengths(raw: Array) -> Array:
+    return np.asarray(np.arange(raw.shape[1]) < 1 + raw[:, :1] % raw.shape[1])
+
+
+OPERATORS = (
+    Operator(
+        "com.microsoft.SkipLayerNormalization",
+        Dimensioned(_SKIPPED, "B S H; B S 1; B S 1; B S H", types=_saved),
+        bounded(skip_layer_norm),
+    ),
+    Operator(
+        "com.microsoft.SkipSimplifiedLayerNormalization",
+        Dimensioned(
+            "input: ... H; skip: ... H; gamma: H; bias: H", "... H; ... 1; ... 1; ... H", types=_saved
+        ),
+        bounded(skip_rms_norm),
+    ),
+    Operator("SimplifiedLayerNormalization", LAYER_NORMALISING, bounded(rms_norm), options=1),
+    Operator(
+        "com.microsoft.EmbedLayerNormalization",
+        Dimensioned(
+            "input_ids: B S; segment_ids: B S; word_embedding: V H; position_embedding: P H; segment_embedding: G H; gamma: H; "
+            "beta: H; mask: B S; position_ids: B S | 1 S",
+            "B S H; B; B S H",
+            rule=lambda _n, call: (
+                None
+                if ("segment_ids" in call.inputs) == ("segment_embedding" in call.inputs)
+                else "segments have an embedding"
+            ),
+            chosen=IDS,
+            types=lambda call: (None, "int32", None),
+            count=2,
+        ),
+        bounded(embed_layer_norm),
+    ),
+    Operator(
+        "com.microsoft.GroupNorm",
+        Dimensioned(
+            "X: N P Q R; gamma: C; beta: C",
+            "N P Q R",
+            {"C": lambda n: n["R" if n["channels_last"] else "P"]},
+            _no_groups,
+        ),
+        bounded(group_norm),
+    ),
+    Operator(
+        "com.microsoft.GatedRMSNorm",
+        Dimensioned("X: ... W; scale: C; gate: ... W", "... W"),
+        bounded(gated_rms_norm),
+    ),
+    Operator(
+        "com.microsoft.BranchwiseRMSNorm",
+        Dimensioned("X: ... H; scale: *", "... H"),
+        bounded(branchwise_rms_norm),
+    ),
+)

@@ -1,0 +1,235 @@
+"""Products and convolutions with what is fused to them: transposition, a factor, an activation."""
+# ruff: noqa: N803 - inputs and attributes have the names that ONNX Runtime gives them
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.operators import activations
+from harness.operators.base import Call, Choice, DirectmlCall, Operator, Shape
+from harness.operators.bounded import Bounded, maximum, minimum, moveaxis, sigmoid, swapaxes, tanh
+from harness.operators.convolutions import conv
+from harness.operators.convolving import Convolving
+from harness.operators.formulas import bounded
+from harness.operators.gemm import Gemm, gemm
+from harness.operators.products import Products
+
+# FusedMatMul:           Y = alpha A' B'; A' is A, with transBatchA its first dimension behind those of the stack, with transA the
+#                        last two changed, and so B'
+# FusedMatMulActivation: activation(Y)
+# FusedGemm, FusedConv:  activation(Gemm), activation(Conv + Z)
+
+_ACTIVATIONS: dict[str, Any] = {
+    "Relu": lambda x: maximum(x, 0.0),
+    "Tanh": tanh,
+    "Sigmoid": sigmoid,
+    "LeakyRelu": activations.leaky_relu,
+    "HardSigmoid": activations.hard_sigmoid,
+    "Clip": lambda x, least, most: minimum(maximum(x, least), most),
+    "Elu": activations.elu,
+    "Softplus": activations.softplus,
+    "Softsign": activations.softsign,
+}
+
+
+def activated(x: Bounded, name: str | None, *parameters: float | None) -> Bounded:
+    """Apply an activation by its name, none where there is none."""
+    return _ACTIVATIONS[name](x, *(each for each in parameters if each is not None)) if name else x
+
+
+def _turned(x: Any, transposed: int, batch: int) -> Any:
+    x = np.moveaxis(x, 0, -2) if batch else x
+    return swapaxes(x, -1, -2) if transposed else x
+
+
+def fused_matmul(
+    A: Bounded,
+    B: Bounded,
+    alpha: float,
+    transA: int,
+    transB: int,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+    activation: str | None = None,
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+) -> Bounded:
+    """Multiply by the formula above."""
+    y = np.matmul(_turned(A, transA, transBatchA), _turned(B, transB, transBatchB)) * alpha
+    return activated(y, activation, activation_alpha, activation_beta)
+
+
+def fused_gemm(
+    A: Any,
+    B: Any,
+    alpha: float,
+    beta: float,
+    transA: int,
+    transB: int,
+    C: Any = None,
+    activation: str | None = None,
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+) -> Any:
+    """Multiply and add as Gemm does, then apply the activation."""
+    y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    return activated(y, activation, activation_alpha, activation_beta)
+
+
+def fused_conv(
+    X: Bounded,
+    W: Bounded,
+    group: int,
+    call: Call,
+    B: Any = None,
+    Z: Any = None,
+    activation: str | None = None,
+    activation_params: tuple[float, ...] = (),
+) -> Bounded:
+    """Convolve, add, then apply the activation."""
+    y = conv(X, W, group, call, B)
+    return activated(y if Z is None else y + Z, activation, *activation_params)
+
+
+class FusedProducts(Products):
+    """As `Products`, of what transposition leaves."""
+
+    name = "fused_products"
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shape of B, to be transposed."""
+        (a,) = _seen(call)
+        if a is None:
+            return None
+        b = super().shape(operator, name, relation, _of(call, (a,)))
+        transposed, batch = call.parameter("transB"), call.parameter("transBatchB", 0)
+        if b is None or len(b) < 2 + bool(batch):
+            return b if b is not None and not transposed and not batch else None
+        b = (*b[:-2], b[-1], b[-2]) if transposed else b
+        return (b[-2], *b[:-2], b[-1]) if batch else b
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of products, of what transposition leaves."""
+        seen = _seen(call)
+        if None in seen:
+            return "what is transposed has the dimensions"
+        name = call.attributes.get("activation")
+        if name is not None and name not in _ACTIVATIONS:
+            return "activation is one that there is"
+        if len({len(shape) for shape in call.shapes}) > 1 and any(
+            call.parameter(each, 0) for each in _TURNING[2:]
+        ):
+            return "with stacks transposed A and B have one rank"
+        return super().broken_rule(operator, _of(call, seen))
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """Those of products."""
+        return (
+            (call.first.shape,)
+            if self.broken_rule(operator, call)
+            else super().output_shapes(operator, _of(call, _seen(call)))
+        )
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """That of products with a factor; what is transposed or activated is more than one call."""
+        if call.attributes.get("activation") or any(call.parameter(name, 0) for name in _TURNING):
+            return None
+        made = super().directml(operator, candidate, call)
+        return made and made._replace(attributes={**made.attributes, "Alpha": call.parameter("alpha")})
+
+
+_TURNING = ("transA", "transB", "transBatchA", "transBatchB")
+
+
+def _seen(call: Call) -> list[Shape | None]:
+    """Return the shapes that are multiplied; None for one without the dimensions that are transposed."""
+    found: list[Shape | None] = []
+    for name, each in call.inputs.items():
+        shape, batch = each.shape, call.parameter(f"transBatch{name}", 0)
+        transposed = call.parameter(f"trans{name}")
+        if len(shape) < 2 + bool(batch) and (transposed or batch):
+            found.append(None)
+            continue
+        shape = (*shape[1:-1], shape[0], shape[-1]) if batch else shape
+        found.append((*shape[:-2], shape[-1], shape[-2]) if transposed else shape)
+    return found
+
+
+def _of(call: Call, shapes: Any) -> Call:
+    named = zip(call.inputs.items(), shapes, strict=False)
+    return call._replace(inputs={name: each._replace(shape=shape) for (name, each), shape in named})
+
+
+class FusedConvolving(Convolving):
+    """As `Convolving`; Z has the shape of the output."""
+
+    name = "fused_convolving"
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shapes of W, B and Z."""
+        return (
+            self.output_shapes(operator, call)[0]
+            if name == "Z"
+            else super().shape(operator, name, relation, call)
+        )
+
+
+def _channels_first(call: Call) -> Call:
+    """Return a call with the channels of X behind the batch."""
+    (name, x), *others = call.inputs.items()
+    moved = x._replace(shape=(x.shape[0], x.shape[-1], *x.shape[1:-1])) if len(x.shape) > 2 else x
+    return call._replace(inputs={name: moved, **dict(others)})
+
+
+def nhwc_conv(X: Bounded, W: Bounded, group: int, call: Call, B: Any = None) -> Bounded:
+    """Convolve as Conv does, with the channels last."""
+    return moveaxis(conv(moveaxis(X, -1, 1), W, group, _channels_first(call), B), 1, -1)
+
+
+class NhwcConvolving(Convolving):
+    """As `Convolving`, with the channels of X and of the output last."""
+
+    name = "nhwc_convolving"
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shapes of W and B."""
+        return super().shape(operator, name, relation, _channels_first(call))
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
+        """Those of convolutions."""
+        return super().domain(operator, attribute, _channels_first(call))
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of convolutions."""
+        return super().broken_rule(operator, _channels_first(call))
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """[N, windows, M]."""
+        if self.broken_rule(operator, call) is not None:
+            return (call.first.shape,)
+        found = _channels_first(call)
+        return ((call.first.shape[0], *self.extents(found), self.channels(found)),)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """No call: no tensor has its channels last."""
+        return None
+
+
+FUSED_PRODUCTS = FusedProducts()
+OPERATORS = (
+    Operator("com.microsoft.FusedMatMul", FUSED_PRODUCTS, bounded(fused_matmul)),
+    Operator("com.microsoft.TransposeMatMul", FUSED_PRODUCTS, bounded(fused_matmul)),
+    Operator("com.microsoft.FusedMatMulActivation", FUSED_PRODUCTS, bounded(fused_matmul)),
+    Operator("com.microsoft.FusedGemm", Gemm(), bounded(fused_gemm)),
+    Operator("com.microsoft.FusedConv", FusedConvolving(), bounded(fused_conv)),
+    Operator("com.microsoft.NhwcConv", NhwcConvolving(), bounded(nhwc_conv)),
+)

@@ -1,0 +1,153 @@
+"""Products of integers of 8 bits that are made real by scales: MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import Array
+from harness.model.expected import Expected
+from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.bounded import Bounded, arithmetic, maximum, minimum, number
+from harness.operators.contrib.qlinear import scale_of, zero_of
+from harness.operators.dimensioned import SCALES, Dimensioned
+from harness.operators.products import Products
+from harness.operators.quantising import rounded
+
+# MatMulIntegerToFloat:  Y = (A - a_zero_point) (B - b_zero_point) a_scale b_scale + bias
+# DynamicQuantizeMatMul: the same of A quantised as DynamicQuantizeLinear does it
+# QGemm:                 Y = alpha a_scale b_scale ((A' - a_zero_point) (B' - b_zero_point) + C), quantised where y_scale is given
+
+
+def _less(inputs: Mapping[str, Tensor], name: str, zero: str) -> Array:
+    return np.asarray(inputs[name].array.astype(np.int64) - zero_of(inputs, zero))
+
+
+def _finished(y: Bounded, inputs: Mapping[str, Tensor], dtype: str) -> tuple[Expected, ...]:
+    bias = inputs.get("bias")
+    return ((y if bias is None else y + number(bias, y.arithmetic)).stored(dtype),)
+
+
+def integer_to_float(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Multiply by the formula above."""
+    worked = arithmetic(declared, call.outputs[0])
+    exact = _less(inputs, "A", "a_zero_point") @ _less(inputs, "B", "b_zero_point")
+    a, b = (scale_of(inputs, f"{name}_scale", worked) for name in "ab")
+    return _finished(number(exact.astype(float), worked) * (a * b), inputs, call.outputs[0])
+
+
+def dynamic_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Multiply by the formula above; an element of A near a tie may be quantised to either integer."""
+    worked = arithmetic(declared, "float32")
+    a = number(inputs["A"], worked)
+    least, most = minimum(a.min(), 0.0), maximum(a.max(), 0.0)
+    with np.errstate(all="ignore"):
+        scale = (most - least) / 255.0
+        zero = _integers(-least / scale)
+        q = minimum(maximum(_integers(a / scale), -zero), 255.0 - zero)
+        exact = q @ number(_less(inputs, "B", "b_zero_point").astype(float), worked)
+        return _finished(exact * (scale * scale_of(inputs, "b_scale", worked)), inputs, "float32")
+
+
+def _integers(x: Bounded) -> Bounded:
+    """Round to integers; the error is 1 where a tie lies within that of x."""
+    value, least, most = (np.rint(np.nan_to_num(x.value + by)) for by in (0.0, -x.error, x.error))
+    return Bounded(value, np.maximum(most - value, value - least), x.arithmetic)
+
+
+def qgemm(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Multiply by the formula above."""
+    worked = arithmetic(declared, "float32")
+    left, right = (inputs[name].array.astype(np.int64) for name in "AB")
+    a = (left.T if call.parameter("transA") else left) - zero_of(inputs, "a_zero_point")
+    b = (right.T if call.parameter("transB") else right) - zero_of(inputs, "b_zero_point")
+    exact = a @ b + (inputs["C"].array.astype(np.int64) if "C" in inputs else 0)
+    factor = (
+        scale_of(inputs, "a_scale", worked) * scale_of(inputs, "b_scale", worked) * call.parameter("alpha")
+    )
+    y = number(exact.astype(float), worked) * factor
+    if "y_scale" not in inputs:
+        return (y.stored("float32"),)
+    with np.errstate(all="ignore"):
+        return (
+            rounded(
+                y / scale_of(inputs, "y_scale", worked), zero_of(inputs, "y_zero_point"), call.outputs[0]
+            ),
+        )
+
+
+class ScaledProducts(Products):
+    """A and B as in `Products`; scales and zero points `scalar`, `one` or `each`, one for each column of B, as is bias."""
+
+    name = "scaled_products"
+
+    def __init__(self) -> None:
+        self.relations = {**Products.relations, "*": ("scalar", "one", "each", "unlike")}  # type: ignore[misc] # of scales too
+
+    def kinds(self, operator: Operator, name: str) -> Any:
+        """Scales beside the usual kinds."""
+        return _SCALE.kinds(operator, name) if name.endswith("_scale") else super().kinds(operator, name)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Any) -> Array:
+        """Choose scales, or other elements."""
+        return _SCALE.generate(operator, kind, name, call, entropy)
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning."""
+        return _SCALE.applies(operator, kind, name, call)
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shapes of B and of vectors."""
+        if name == "B":
+            return super().shape(operator, name, relation, call)
+        columns = call.shapes[1][-1:]
+        word = str(relation) if relation else "each" if name == "bias" else "scalar"
+        return {"scalar": (), "one": (1,), "each": columns, "unlike": (*(n + 1 for n in columns),)}[word]
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of products, and the lengths of vectors."""
+        if wrong := super().broken_rule(operator, call):
+            return wrong
+        columns = call.shapes[1][-1:] if len(call.shapes[1]) > 1 else (1,)
+        for name, each in list(call.inputs.items())[2:]:
+            if each.shape not in (
+                (columns,) if name == "bias" else ((), (1,)) if name[0] == "a" else ((), (1,), columns)
+            ):
+                return "scales and zero points are one for all, or one for each column of B, as bias is"
+        return None
+
+
+_SCALE = Dimensioned("A: *", "*", chosen={"a_scale": (SCALES,), "b_scale": (SCALES,)})
+SCALED_PRODUCTS = ScaledProducts()
+OPERATORS = (
+    Operator("com.microsoft.MatMulIntegerToFloat", SCALED_PRODUCTS, integer_to_float),
+    Operator("com.microsoft.DynamicQuantizeMatMul", SCALED_PRODUCTS, dynamic_matmul),
+    Operator(
+        "com.microsoft.QGemm",
+        Dimensioned(
+            "A: P Q; a_scale:  | 1; a_zero_point:  | 1; B: R S; b_scale:  | N; b_zero_point:  | N; C: M N | N; y_scale:  | 1; "
+            "y_zero_point:  | 1",
+            "M N",
+            {
+                "M": lambda n: n["Q" if n["transA"] else "P"],
+                "K": lambda n: n["P" if n["transA"] else "Q"],
+                "N": lambda n: n["R" if n["transB"] else "S"],
+                "R": lambda n: n["N" if n["transB"] else "K"],
+                "S": lambda n: n["K" if n["transB"] else "N"],
+            },
+            lambda _n, call: (
+                None if call.shapes[4] == call.shapes[5] else "as many scales as zero points of B"
+            ),
+            {"a_scale": (SCALES,), "b_scale": (SCALES,), "y_scale": (SCALES,)},
+            types=lambda call: (
+                call.inputs["y_zero_point"].dtype if "y_zero_point" in call.inputs else "float32",
+            ),
+        ),
+        qgemm,
+    ),
+)

@@ -1,0 +1,220 @@
+"""Operators of quantised numbers: the numbers that 8 bits stand for are computed with, and the result is quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Expected
+from harness.operators.activations import leaky_relu
+from harness.operators.base import Call, Operator, Shape
+from harness.operators.bounded import (
+    Arithmetic,
+    Bounded,
+    arithmetic,
+    moveaxis,
+    number,
+    sigmoid,
+    where,
+)
+from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
+from harness.operators.formulas import parameters
+from harness.operators.functions import softmax
+from harness.operators.pooling import POOLING, average_pool
+from harness.operators.quantising import rounded
+from harness.operators.windows import window
+
+# y = saturate(round(f(x) / y_scale) + y_zero_point), where x is (q - x_zero_point) x_scale for each quantised input
+
+
+def zero_of(inputs: Mapping[str, Tensor], name: str) -> Any:
+    """Return a zero point as it is broadcast to the last dimension; 0 where it is left out."""
+    found = inputs.get(name)
+    if found is None:
+        return np.int64(0)
+    zero = found.array.astype(np.int64)
+    return zero.reshape(()) if zero.size == 1 else zero
+
+
+def scale_of(inputs: Mapping[str, Tensor], name: str, worked: Arithmetic) -> Bounded:
+    """Return a scale, a vector along the last dimension or a number."""
+    found = number(inputs[name], worked)
+    return found.reshape(()) if found.size == 1 else found
+
+
+def real(inputs: Mapping[str, Tensor], name: str, scale: str, zero: str, worked: Arithmetic) -> Bounded:
+    """Return the numbers that quantised ones stand for."""
+    exact = (inputs[name].array.astype(np.int64) - zero_of(inputs, zero)).astype(float)
+    return number(exact, worked) * scale_of(inputs, scale, worked)
+
+
+def quantised(formula: Callable[..., Any], names: str, output: str) -> Callable[..., tuple[Expected, ...]]:
+    """Make the oracle of a function of real numbers: `names` are the quantised inputs and `output` the output, as their
+    scales and zero points name them, `X:x` where it is another name than the input's."""
+    pairs = [(part.split(":")[0], part.split(":")[-1]) for part in names.split()]
+    taken = parameters(formula)
+
+    def oracle(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+        worked = arithmetic(declared, "float32")
+        lower = {key.lower(): key for key in inputs}
+        numbers = [
+            real(
+                inputs, name, lower[f"{of.lower()}_scale"], lower.get(f"{of.lower()}_zero_point", ""), worked
+            )
+            for name, of in pairs
+        ]
+        given: dict[str, Any] = {key: value for key, value in call.attributes.items() if key in taken}
+        given |= {key: inputs[key].array for key in inputs if key in taken}
+        with np.errstate(all="ignore"):
+            found = formula(*numbers, **given, **({"call": call} if "call" in taken else {}))
+            scaled = found / scale_of(inputs, f"{output}_scale", worked)
+        return (rounded(scaled, zero_of(inputs, f"{output}_zero_point"), call.outputs[0]),)
+
+    return oracle
+
+
+def _softmax(x: Bounded, axis: int, opset: int) -> Bounded:
+    """Apply Softmax along an axis, up to version 12 to all axes from one on."""
+    flat = x if opset >= 13 else x.reshape(int(np.prod(x.shape[: axis % x.ndim])), -1)
+    found: Bounded = softmax(flat, axis if opset >= 13 else -1)
+    return found.reshape(x.shape)
+
+
+def _pooled(x: Bounded, call: Call, channels_last: int, count_include_pad: int) -> Bounded:
+    moved = moveaxis(x, -1, 1) if channels_last else x
+    found: Bounded = average_pool(moved, _plain(call), count_include_pad)
+    return moveaxis(found, 1, -1) if channels_last else found
+
+
+def _plain(call: Call) -> Call:
+    """Return the call with X alone, its channels behind the batch, as AveragePool takes it."""
+    shape = call.first.shape
+    shape = (shape[0], shape[-1], *shape[1:-1]) if call.parameter("channels_last") else shape
+    return call._replace(inputs={"X": call.first._replace(shape=shape)}, opset=19)
+
+
+def _windows(call: Call) -> tuple[Shape, ...]:
+    plain = _plain(call)
+    if POOLING.broken_rule(_POOL, plain):
+        return (call.first.shape,)
+    (shape, *_) = POOLING.output_shapes(_POOL, plain)
+    return ((shape[0], *shape[2:], shape[1]) if call.parameter("channels_last") else shape,)
+
+
+def _whole(x: Bounded, channels_last: int) -> Bounded:
+    return x.mean(tuple(range(1, x.ndim - 1) if channels_last else range(2, x.ndim)), keepdims=True)
+
+
+def _middle(call: Call) -> tuple[Shape, ...]:
+    shape = call.first.shape
+    ones = (1,) * (len(shape) - 2)
+    return ((shape[0], *ones, shape[-1]) if call.parameter("channels_last") else (*shape[:2], *ones),)
+
+
+def _broken_window(plain: Call) -> str | None:
+    """Return the rule of pooling that is broken, or what the document leaves open: its formula counts a last window that
+    begins in the padding, ONNX's does not."""
+    if wrong := POOLING.broken_rule(_POOL, plain):
+        return wrong
+    found = window(plain, POOLING.kernel(plain))
+    count = len(found.kernel)
+    rooms = [
+        extent + found.pads[n] + found.pads[n + count] - found.kernel[n]
+        for n, extent in enumerate(plain.first.shape[2:])
+    ]
+    written = tuple(-(-room // step) + 1 for room, step in zip(rooms, found.strides, strict=True))
+    counted = POOLING.output_shapes(_POOL, plain)[0][2:]
+    open_ = plain.parameter("ceil_mode") and written != counted
+    return "whether a window that begins in the padding counts" if open_ else None
+
+
+_POOL = Operator("AveragePool", POOLING, lambda *_: ())
+
+
+def _written(*names: str) -> str:
+    """Return the shapes of inputs that can be broadcast, each with its scale and zero point."""
+    found = []
+    for name, of in (each.split(":") if ":" in each else (each, each) for each in names):
+        found += [f"{name}: ~"] if name[0] != "!" else []
+        found += [f"{of.lstrip('!')}_{part}:  | 1" for part in ("scale", "zero_point")]
+    return "; ".join(found)
+
+
+class Quantised(Dimensioned):
+    """Quantised tensors with their scales and zero points, all broadcast; the output is first called so."""
+
+    name = "quantised"
+
+    def __init__(self, *names: str, before: str = "", axis: bool = False) -> None:
+        scales = {f"{n.lstrip('!').split(':')[-1]}_scale": (SCALES,) for n in names}
+        super().__init__(
+            before + _written(*names), "~", chosen=scales, rule=_no_axis if axis else lambda _n, _c: None
+        )
+
+
+def _no_axis(n: Dimensions, call: Call) -> str | None:
+    rank = len(call.first.shape)
+    return None if -rank <= n["axis"] < rank else "axis in [-r, r-1]"
+
+
+class QuantisedPooling(Quantised):
+    """X with the window of a pooling operator, channels behind the batch or last."""
+
+    name = "quantised_pooling"
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of pooling."""
+        if len(call.first.shape) < 3:
+            return "the input has at least one spatial axis"
+        wrong = _broken_window(_plain(call)) if operator.options else None
+        return wrong or super().broken_rule(operator, call)
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
+        """Those of pooling."""
+        return POOLING.domain(_POOL, attribute, _plain(call))
+
+
+OPERATORS = (
+    Operator(
+        "com.microsoft.QLinearAdd", Quantised("A", "B", "!C"), quantised(lambda a, b: a + b, "A B", "C")
+    ),
+    Operator(
+        "com.microsoft.QLinearMul", Quantised("A", "B", "!C"), quantised(lambda a, b: a * b, "A B", "C")
+    ),
+    Operator("com.microsoft.QLinearSigmoid", Quantised("X", "!Y"), quantised(sigmoid, "X", "Y")),
+    Operator("com.microsoft.QLinearLeakyRelu", Quantised("X", "!Y"), quantised(leaky_relu, "X", "Y")),
+    Operator(
+        "com.microsoft.QLinearSoftmax",
+        Dimensioned(
+            "X: ~; X_scale:  | 1; x_zero_point:  | 1; y_scale:  | 1; y_zero_point:  | 1",
+            "~",
+            rule=_no_axis,
+            chosen={
+                "X_scale": (SCALES,),
+                "y_scale": (SCALES, Chosen("usual", lambda raw, _: raw * 0 + 1 / 256)),
+            },
+        ),
+        quantised(_softmax, "X", "y"),
+    ),
+    Operator(
+        "com.microsoft.QLinearWhere",
+        Quantised("X:x", "Y:y", "!z", before="condition: ~; "),
+        quantised(lambda x, y, condition: where(condition, x, y), "X Y", "z"),
+    ),
+    Operator(
+        "com.microsoft.QLinearAveragePool",
+        QuantisedPooling("X:x", "!y"),
+        quantised(_pooled, "X", "y"),
+        outputs=_windows,
+        options=True,
+    ),
+    Operator(
+        "com.microsoft.QLinearGlobalAveragePool",
+        QuantisedPooling("X:x", "!y"),
+        quantised(_whole, "X", "y"),
+        outputs=_middle,
+    ),
+)

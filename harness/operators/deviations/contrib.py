@@ -1,0 +1,97 @@
+"""What is given in place of results of ONNX Runtime's own operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Expected
+from harness.operators.activations import gelu
+from harness.operators.bounded import Bounded
+from harness.operators.contrib.fused_norms import skip_rms_norm
+from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.formulas import bounded
+
+
+@deviation
+def bias_scaled(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat, DynamicQuantizeMatMul: (A B a_scale + bias) b_scale."""
+    bias, scale = asked.inputs["bias"], asked.inputs["b_scale"]
+    scaled = Tensor(bias.dtype, bias.array * scale.array)
+    return asked.formula(inputs={**asked.inputs, "bias": scaled})
+
+
+@deviation
+def whole_inverse_scale(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearSoftmax: quantised by the integer part of 1 / y_scale."""
+    scale = asked.inputs["y_scale"]
+    whole = Tensor("float32", np.float32(1) / np.floor(np.float32(1) / scale.array))
+    return asked.formula(inputs={**asked.inputs, "y_scale": whole})
+
+
+@deviation
+def gelu_by_erf(asked: Deviating) -> tuple[Expected, ...]:
+    """FastGelu: Gelu itself in place of its approximation."""
+    formula = bounded(lambda X, bias=None: gelu(X if bias is None else X + bias, "none"))  # noqa: N803
+    return formula(asked.call, asked.inputs, asked.arithmetic)
+
+
+@deviation
+def plain_scores(asked: Deviating) -> tuple[Expected, ...]:
+    """GroupQueryAttention: without rotation, softcap, smooth softmax, head_sink and window."""
+    inputs = {name: each for name, each in asked.inputs.items() if name != "head_sink"}
+    return asked.formula(inputs=inputs, do_rotary=0, softcap=0.0, smooth_softmax=-1, local_window_size=-1)
+
+
+@deviation
+def bias_behind(asked: Deviating) -> tuple[Expected, ...]:
+    """SkipSimplifiedLayerNormalization: bias is added to the output, as beta of SkipLayerNormalization is."""
+
+    def formula(
+        input: Bounded, skip: Bounded, gamma: Bounded, bias: Bounded, epsilon: float
+    ) -> tuple[Bounded, ...]:
+        y, *others = skip_rms_norm(input, skip, gamma, epsilon)
+        return y + bias, *others
+
+    return bounded(formula)(asked.call, asked.inputs, asked.arithmetic)
+
+
+@deviation
+def always_normalised(asked: Deviating) -> tuple[Expected, ...]:
+    """QMoE: as with normalize_routing_weights."""
+    return asked.formula(normalize_routing_weights=1)
+
+
+@deviation
+def difference_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
+    """DequantizeLinear of int32: x - x_zero_point, which wraps, times x_scale."""
+    x, zero = asked.inputs["x"], asked.inputs["x_zero_point"]
+    axis = asked.call.parameter("axis", 0)
+    shape = [-1 if n == axis % x.array.ndim else 1 for n in range(x.array.ndim)] if zero.array.ndim else []
+    with np.errstate(over="ignore"):
+        wrapped = x.array - zero.array.reshape(shape)
+    zeros = Tensor("int32", np.zeros_like(zero.array))
+    return asked.formula(inputs={**asked.inputs, "x": Tensor("int32", wrapped), "x_zero_point": zeros})
+
+
+@deviation
+def divided_by_the_kernel(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearAveragePool: zero points stand where a window does not fit, and count."""
+    call, x = asked.call, asked.inputs["X"]
+    last = bool(call.parameter("channels_last"))
+    (outputs,) = asked.operator.family.output_shapes(asked.operator, call)
+    at = slice(1, -1) if last else slice(2, None)
+    kernel = call.parameter("kernel_shape")
+    strides = call.parameter("strides") or (1,) * len(kernel)
+    pads = call.parameter("pads") or (0,) * 2 * len(kernel)
+    extents = zip(outputs[at], strides, kernel, x.array.shape[at], pads, pads[len(kernel) :], strict=False)
+    more = [
+        (0, max(0, (n - 1) * step + k - size - before - after)) for n, step, k, size, before, after in extents
+    ]
+    zero = asked.inputs["x_zero_point"].array.reshape(())
+    wide = np.pad(
+        x.array,
+        [(0, 0), *([] if last else [(0, 0)]), *more, *([(0, 0)] if last else [])],
+        constant_values=zero,
+    )
+    return asked.formula(inputs={**asked.inputs, "X": Tensor(x.dtype, wide)}, ceil_mode=0)

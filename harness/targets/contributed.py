@@ -1,0 +1,78 @@
+"""The signatures of ONNX Runtime's own operators, as the installed onnxruntime states them, and how they differ from
+those that the harness knows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.defs
+
+from harness.model.onnx_schemas import default_of, dtypes_of
+from harness.model.reference.files import data_file
+from harness.model.signatures import FILE, release
+
+DOMAIN = "com.microsoft"
+_SCRIPT = Path(__file__).parent.parent / "worker" / "signatures.py"
+_MARKS = {("Opt", True): "?", ("Var", True): "+", ("Var", False): "*"}
+"""By the first letters of a formal parameter's option, and whether all tensors have one type."""
+
+
+def installed() -> tuple[str, dict[str, Any]]:
+    """Return the installed release and by operator its signature as `harness.model.signatures` describes it, of those
+    that ONNX does not define."""
+    printed = subprocess.run(
+        [sys.executable, str(_SCRIPT), DOMAIN], capture_output=True, text=True, check=True
+    ).stdout
+    listed = json.loads(printed)
+    known = {schema.name for schema in onnx.defs.get_all_schemas_with_history() if not schema.domain}
+    found: dict[str, Any] = {}
+    for each in sorted(listed["operators"], key=lambda one: (one["name"], one["since"])):
+        if each["name"] not in known:
+            found.setdefault(each["name"], _signature(each))
+    for provider, name, constraints in sorted(listed["kernels"], key=str):
+        if name in found:
+            types = {key: dtypes_of(texts) for key, texts in sorted(constraints.items())}
+            found[name].setdefault("kernels", {}).setdefault(provider, []).append(types)
+    return str(listed["onnxruntime"]), found
+
+
+def _signature(each: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {key: [_parameter(*one) for one in each[key]] for key in ("inputs", "outputs")}
+    made["types"] = {key: dtypes_of(texts) for key, texts in sorted(each["types"].items())}
+    made["attributes"] = {key: _attribute(*one) for key, one in sorted(each["attributes"].items())}
+    return made | ({"since": each["since"]} if each["since"] > 1 else {})
+
+
+def _parameter(name: str, type_: str, option: str, alike: bool) -> str:
+    own = dtypes_of((type_,))
+    return f"{name}: {own[0] if own else type_}{_MARKS.get((option[:3], alike), '')}"
+
+
+def _attribute(type_: str, default: str, required: bool) -> list[Any]:
+    value = default_of(onnx.AttributeProto.FromString(bytes.fromhex(default)))
+    return [type_, value, required] if required else [type_, value] if value is not None else [type_]
+
+
+def changes() -> Iterator[str]:
+    """Yield a line for each operator whose signature the installed release states otherwise than the harness."""
+    version, found = installed()
+    known = {name: json.loads(bytes(raw)) for name, raw in data_file(FILE).operators.items()}
+    for each in known.values():
+        each.pop("function", None)  # which no schema tells
+    for name in sorted(known.keys() | found.keys()):
+        before, now = known.get(name), json.loads(json.dumps(found.get(name)))
+        if before == now:
+            continue
+        if before is None or now is None:
+            what = "is new" if before is None else "is gone"
+        else:
+            before, now = ({**one.pop("attributes"), **one} for one in (before, now))
+            parts = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+            what = f"has other {', '.join(parts)}"
+        yield f"{name} {what} in onnxruntime {version}; the harness knows the signatures of {release()}"

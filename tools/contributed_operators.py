@@ -1,0 +1,27 @@
+"""Make `harness/model/data/contributed_operators.json` again: the signatures of ONNX Runtime's own operators, as the
+installed onnxruntime states them. `python -m tools.contributed_operators` writes the file, a line an operator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from harness.model.signatures import FILE
+from harness.targets.contributed import installed
+
+FUNCTIONS = tuple(f"com.microsoft.{name}" for name in ("BiasGelu", "FastGelu", "Gelu", "QuickGelu"))
+"""Those that ONNX Runtime defines by a body of other operators as well, which its schemas do not tell."""
+PATH = Path(__file__).parent.parent / "harness" / "model" / "data" / FILE
+
+
+def text() -> str:
+    """Return what the file should say."""
+    version, found = installed()
+    for name in FUNCTIONS:
+        found[name]["function"] = True
+    lines = [f'"{name}":{json.dumps(each, separators=(",", ":"))}' for name, each in found.items()]
+    return f'{{"onnxruntime":"{version}",\n"operators":{{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8", newline="\n")
