@@ -166,6 +166,11 @@ def register_graph(name: str, schema: Callable[[int], OperatorSchema]) -> None:
     operator_schema.cache_clear()
 
 
+def forget_graph(name: str) -> None:
+    """Take the signature of a graph back."""
+    _GRAPHS.pop(name, None)
+
+
 def is_graph(name: str) -> bool:
     """Say whether a name is that of a graph of several operators."""
     return name in _GRAPHS
