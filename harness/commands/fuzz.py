@@ -189,9 +189,7 @@ def _summary(done: FuzzCounts) -> Iterator[str]:
 
 
 def _numbers(counts: dict[str, int]) -> str:
-    ordered = sorted(
-        ((what, number) for what, number in counts.items() if number), key=lambda item: (-item[1], item[0])
-    )
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{number:,} {what}" for what, number in ordered) or "none was drawn"
 
 

@@ -155,7 +155,9 @@ def _hull(known: Sequence[Known]) -> Known:
         low, high = (values - errors).min(0), (values + errors).max(0)
         ordinary = np.isfinite(low) & np.isfinite(high) & (low < high)
         same = (values == values[0]) | (np.isnan(values) & np.isnan(values[0]))
-        apart = np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf)) + errors
+        apart = (
+            np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf, posinf=np.inf)) + errors
+        )
         return Within(
             first.dtype,
             np.asarray(np.where(ordinary, low / 2 + high / 2, values[0])),
@@ -282,7 +284,9 @@ def _end(within: Within, sign: int | None) -> Tensor:
             return Tensor(within.dtype, moved.astype(storage))
         form = FORMATS[within.dtype]
         outward = within.error + form.spacing(np.abs(value) + within.error)
-        return Tensor(within.dtype, encode(within.dtype, np.where(moves, value + sign * outward, value)))
+        ends = np.where(moves, value + sign * outward, value)
+        anything = np.isinf(within.error) & (sign != 0)
+        return Tensor(within.dtype, encode(within.dtype, np.where(anything, sign * np.inf, ends)))
 
 
 def _expected(known: Known) -> Expected:
