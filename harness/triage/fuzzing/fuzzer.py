@@ -32,7 +32,7 @@ from harness.triage.reduction.reducer import Flaky, Reducer
 from harness.triage.signature import signature
 
 _BATCH = 48
-_FACES = 2
+_FACES = 48
 """Cases of a known deviation that are asked for their culprit."""
 _SEEN_REFUSED = 4
 """Known refusals of the same element types at one opset, after which such calls are no longer run."""

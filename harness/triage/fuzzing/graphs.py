@@ -4,7 +4,7 @@ such members that fit by type and shape. Each is drawn at every level of optimis
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from random import Random
@@ -63,7 +63,7 @@ class GraphDrawing:
         for _ in range(_TRIES):
             with suppress(*NO_GRAPH):
                 case = self._changed(pattern, opset)
-                if misfit(case) is None and _is_small(_plain(case, self.random)):
+                if misfit(case) is None and (opset is not None or _are_small(_known(self._plain(case)))):
                     return case, spec
         return None
 
@@ -116,15 +116,16 @@ class GraphDrawing:
         """Return a graph of pieces, each of which takes what those before it make where that fits."""
         wanted = self.random.randint(_LEAST, _MOST)
         graph: PlainGraph | None = None
+        known: dict[str, Tensor] = {}
         for _ in range(_PIECES):
             spec = self._spec() if graph is None else self.random.choice(self._specs)
             member = self._member(spec, graph and graph.opset)
             if member is None:
                 continue
             with suppress(*NO_GRAPH):
-                grown = self._joined(graph, _plain(member[0], self.random), wanted)
-                if grown is not None and _is_small(grown):
-                    graph = grown
+                grown = self._joined(graph, known, self._plain(member[0]), wanted)
+                if grown is not None and _are_small(values := _known(grown)):
+                    graph, known = grown, values
             if graph is not None and len(graph.nodes) >= wanted:
                 break
         if graph is None or len(graph.nodes) < _LEAST:
@@ -137,14 +138,18 @@ class GraphDrawing:
             return (case, loaded) if misfit(case) is None else None
         return None
 
-    def _joined(self, graph: PlainGraph | None, member: PlainGraph, wanted: int) -> PlainGraph | None:
+    def _plain(self, case: Case) -> PlainGraph:
+        return plain_graph(case, case_inputs(call_of(case), case, self.random.getrandbits(32)))
+
+    def _joined(
+        self, graph: PlainGraph | None, known: Mapping[str, Tensor], member: PlainGraph, wanted: int
+    ) -> PlainGraph | None:
         """Return the graph with some neighbouring nodes of a member behind it; None where these take nothing of it."""
         graph = graph or member._replace(nodes=(), outputs=(), inputs={}, constants={})
         most = min(_PIECE, len(member.nodes), wanted - len(graph.nodes))
         length = self.random.randint(1, most)
         start = self.random.randint(0, len(member.nodes) - length)
-        known = {**graph.inputs, **graph.values()}
-        shown = {**member.inputs, **member.constants, **member.values()}
+        shown = {**member.constants, **_known(member)}
         inputs, constants, nodes = dict(graph.inputs), dict(graph.constants), list(graph.nodes)
         called: dict[str, str] = {"": ""}
         for node in member.nodes[start : start + length]:
@@ -170,7 +175,7 @@ class GraphDrawing:
         taken = tuple(name for node in nodes for name in node.inputs)
         return grown._replace(outputs=tuple(name for name in grown.made if name not in taken))
 
-    def _fitting(self, known: dict[str, Tensor], wanted: Tensor) -> list[str]:
+    def _fitting(self, known: Mapping[str, Tensor], wanted: Tensor) -> list[str]:
         """Return values of the type, those of the shape alone where there are some."""
         alike = [name for name, each in known.items() if each.dtype == wanted.dtype]
         same = [name for name in alike if known[name].array.shape == wanted.array.shape]
@@ -191,10 +196,9 @@ def _may_be_fed(name: str, member: PlainGraph, tensor: Tensor) -> bool:
     return name in member.inputs or DTYPES[tensor.dtype].is_float
 
 
-def _plain(case: Case, random: Random) -> PlainGraph:
-    return plain_graph(case, case_inputs(call_of(case), case, random.getrandbits(32)))
+def _known(graph: PlainGraph) -> dict[str, Tensor]:
+    return {**graph.inputs, **graph.values()}
 
 
-def _is_small(graph: PlainGraph) -> bool:
-    tensors = [*graph.inputs.values(), *graph.values().values()]
-    return all(tensor.array.size <= _LARGEST for tensor in tensors)
+def _are_small(tensors: Mapping[str, Tensor]) -> bool:
+    return all(tensor.array.size <= _LARGEST for tensor in tensors.values())
