@@ -144,8 +144,8 @@ def _hull(known: Sequence[Known]) -> Known:
     """Return what holds all of several: the middle of where they reach, and how far that is; the first one's elements
     where they all have them, or where one is infinite or NaN, within the distance to the others."""
     first = known[0]
-    if all(isinstance(each, Tensor) for each in known):
-        arrays = [_bits(each) for each in known if isinstance(each, Tensor)]
+    if all(isinstance(each, Tensor) for each in known) and not DTYPES[first.dtype].is_float:
+        arrays = [each.array for each in known if isinstance(each, Tensor)]
         if all(np.array_equal(arrays[0], each) for each in arrays[1:]):
             return first
     several = [_as_within(each) for each in known]
@@ -163,11 +163,6 @@ def _hull(known: Sequence[Known]) -> Known:
             np.asarray(np.where(ordinary, low / 2 + high / 2, values[0])),
             np.asarray(np.where(ordinary, high / 2 - low / 2, apart.max(0))),
         )
-
-
-def _bits(tensor: Tensor) -> Array:
-    entry = DTYPES[tensor.dtype]
-    return np.ascontiguousarray(tensor.array).view(f"u{entry.itemsize}") if entry.is_float else tensor.array
 
 
 def _as_within(known: Known) -> Within:
