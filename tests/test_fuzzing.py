@@ -29,7 +29,7 @@ from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.triage.fuzzing.changes import LARGEST, near
 from harness.triage.fuzzing.draw import Drawing, Drawn
-from harness.triage.fuzzing.findings import FuzzFindings, kind_of
+from harness.triage.fuzzing.findings import FuzzFinding, FuzzFindings, kind_of
 from harness.triage.fuzzing.fuzzer import Fuzzer
 from harness.triage.fuzzing.seeds import Seeds
 from harness.triage.reduction.candidate import Subject
@@ -50,14 +50,14 @@ def drawn(operator: str, seed: int, number: int) -> list[Drawn]:
 
 class TestDrawing:
     def test_a_call_that_follows_another_can_follow_one(self) -> None:
-        after = [case for case, _ in drawn("TfIdfVectorizer", 1, 1500) if case.options.after is not None]
+        after = [case for case, *_ in drawn("TfIdfVectorizer", 1, 1500) if case.options.after is not None]
         assert {case.options.after for case in after} == {"same", "larger", "smaller"}
         assert all(earlier_case(case) is not None for case in after)
 
     @pytest.mark.parametrize("operator", DRAWN)
     def test_every_call_is_valid_and_has_a_result(self, operator: str) -> None:
         spec = seeds_of(operator).spec
-        for case, _ in drawn(operator, 3, 40):
+        for case, *_ in drawn(operator, 3, 40):
             call = call_of(case)
             prepared = Prepared(case, call, case_inputs(call, case, 0))
             subject = Subject(prepared, spec)  # refuses what breaks a rule
@@ -99,21 +99,26 @@ class TestDrawing:
                     assert -(2**63) <= found < 2**63
 
 
+def finding(signature: Signature) -> FuzzFinding:
+    case, _, spec = drawn("Round", 1, 1)[0]
+    return FuzzFinding(case, spec, signature)
+
+
 class TestFindings:
     def test_calls_of_a_kind_are_one_defect_once_three_have_the_same_end(self) -> None:
         case = drawn("Round", 1, 1)[0].case
         signature = Signature(Outcome.MISMATCH, "compare", "", "ulp")
         kind, found = kind_of(case, signature), FuzzFindings()
-        assert found.add(kind, 0, case, signature) is not None
+        assert found.add(kind, 0, finding(signature)) is not None
         assert found.settled(kind) is None
-        assert found.add(kind, 1, case, signature) is None
-        assert found.add(kind, 2, case, signature) is None
+        assert found.add(kind, 1, finding(signature)) is None
+        assert found.add(kind, 2, finding(signature)) is None
         settled = found.settled(kind)
         assert settled is not None
         assert settled.calls == [0, 1, 2]
         other = signature._replace(difference="NaN")
         assert found.settled(kind_of(case, other)) is None
-        assert found.add(kind_of(case, other), 3, case, other) is not None
+        assert found.add(kind_of(case, other), 3, finding(other)) is not None
 
     def test_the_rule_is_what_tells_failing_calls_from_passing_ones(self) -> None:
         case = drawn("Round", 1, 1)[0].case
@@ -124,10 +129,10 @@ class TestFindings:
             found.passed(number)
         for extent in range(1, 13):
             number = found.ran(f"Round@22:sweep=s;X=float16[{extent}];values=ordinary", "2_1")
-            found.add(kind_of(case, signature), number, case, signature)
-        (finding,) = found.found.values()
-        assert "float16" in found.rule(finding)
-        assert found.rule(finding).endswith("12 of 12 such calls fail in this way")
+            found.add(kind_of(case, signature), number, finding(signature))
+        (one,) = found.found.values()
+        assert "float16" in found.rule(one)
+        assert found.rule(one).endswith("12 of 12 such calls fail in this way")
 
 
 def fuzz(folder: Path, operator: str, *rules: tuple[str, str], seed: int = 4) -> Fuzzer:
@@ -206,7 +211,7 @@ class TestCommand:
         target = planted(tmp_path, ("Transpose:data=int32", "fail"))
         known = tmp_path / "known.yaml"
         known.write_text(
-            "- {match: 'Transpose:data=int32', expect: mismatch, difference: {kind: value}, reason: planted, link: 'https://example.com/1'}\n",
+            "- {match: 'Transpose:data=int32', expect: mismatch, masked: planted, reason: planted, link: 'https://example.com/1'}\n",
             encoding="utf-8",
         )
         ended = harness(

@@ -1,7 +1,8 @@
-"""`harness fuzz`: random valid calls of one operator on a target, held against the oracle."""
+"""`harness fuzz`: random valid calls of one operator, or random graphs, on a target, held against the oracle."""
 
 from __future__ import annotations
 
+import difflib
 import secrets
 import shlex
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 import click
+import msgspec
 
 from harness.commands.named_path import NamedPath
 from harness.commands.report import writable, write_whole
@@ -21,22 +23,26 @@ from harness.run.target_info import target_info
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.expectations import load_expectations
-from harness.specs.load import LoadedSpec, load_specs, own_spec
-from harness.specs.target_expectations import TargetExpectations
-from harness.specs.write import entry_lines, spec_file
+from harness.specs.load import GRAPHS, LoadedSpec, default_folder, load_specs, own_spec
+from harness.specs.write import entry_lines, spec_file, spec_text
 from harness.targets.registry import parse_target
 from harness.triage.fuzzing.draw import Drawing
 from harness.triage.fuzzing.findings import FuzzFinding
-from harness.triage.fuzzing.fuzzer import FuzzCounts, Fuzzer, like_known
+from harness.triage.fuzzing.fuzzer import FuzzCounts, Fuzzer
+from harness.triage.fuzzing.graphs import GraphDrawing
 from harness.triage.fuzzing.seeds import Seeds
 
+GRAPH_NAME = "Fuzzed"
 FOUND = 1
 """Exit code where there are findings."""
 _TOLD_EVERY = 10.0
 
 
 @click.command("fuzz")
-@click.argument("operator", metavar="OPERATOR")
+@click.argument("operator", metavar="[OPERATOR]", required=False)
+@click.option(
+    "--graph", is_flag=True, help="Graphs of specs/graphs: all, or the pattern in place of OPERATOR."
+)
 @click.option(
     "-t", "--target", default="cpu", show_default=True, metavar="TARGET", help="Where the calls run."
 )
@@ -65,7 +71,8 @@ _TOLD_EVERY = 10.0
 )
 @click.option("--force", is_flag=True, help="Replace the findings that -o holds.")
 def fuzz_command(
-    operator: str,
+    operator: str | None,
+    graph: bool,
     target: str,
     seconds: float,
     seed: int | None,
@@ -78,42 +85,61 @@ def fuzz_command(
     """Run random valid calls of OPERATOR on a target, and compare with the oracle.
 
     Calls begin as cases of the operator's spec and go beyond them in extents, ranks, element types,
-    attributes, values and options. Known deviations are counted, not reported. What else fails is grouped,
+    attributes, values and options. With --graph, graphs of several operators run at each level of optimisation:
+    members of patterns, and compositions of their pieces. Known deviations are counted, not reported. What else fails is grouped,
     shrunk and written as a spec. Exit code 0: nothing found; 1: findings; 4: no call could run.
     """
-    spec = _spec(operator, spec_path)
+    if operator is None and not graph:
+        raise UsageError("name an OPERATOR, or say --graph")
+    what = operator or "graphs"
     chosen = parse_target(target)
     seed = secrets.randbelow(1 << 31) if seed is None else seed
-    folder = output or Path("reports") / f"fuzz-{operator}-{seed}"
-    path = folder / f"{operator}.yaml"
+    folder = output or Path("reports") / f"fuzz-{what}-{seed}"
+    path = folder / (f"{GRAPH_NAME}1.yaml" if graph else f"{operator}.yaml")
+    drawing = _graphs(operator, spec_path, seed) if graph else _calls(operator or "", spec_path, seed)
     if path.exists() and not force:
         raise UsageError(f"{path}: is there already; --force replaces it, -o DIR names another folder")
     writable(path)
-    seeds = Seeds(spec, OPERATORS[operator], list(expand([spec])))
-    if not seeds.cases:
-        raise NothingRan(f"{operator}: the spec has no valid case to begin with")
     known = load_expectations(expectations)
     with Probes(chosen, timeout=timeout) as probes:
         info = target_info(chosen, probes.hello, probes.runtime)
         click.echo(
-            f"{operator} on {chosen.name} (onnxruntime {info.onnxruntime}), seed {seed}, {seconds:g} s",
+            f"{what} on {chosen.name} (onnxruntime {info.onnxruntime}), seed {seed}, {seconds:g} s",
             err=True,
         )
         judged = known.for_target(chosen.name, info)
-        fuzzer = Fuzzer(Drawing(seeds, seed), probes, judged, _Telling(), _tell_finding)
+        fuzzer = Fuzzer(drawing, probes, judged, _Telling(), _tell_finding)
         fuzzer.run(seconds)
     if not fuzzer.done.ran:
-        raise NothingRan(f"no call of {operator} ran on {chosen.name}: {_numbers(fuzzer.done.aside)}")
+        raise NothingRan(f"no call of {what} ran on {chosen.name}: {_numbers(fuzzer.done.aside)}")
     for line in _summary(fuzzer.done):
         click.echo(line)
-    found = list(fuzzer.findings.found.values())
+    found = fuzzer.findings.new
     if not found:
         return
     click.echo(f"{len(found):,} finding{'s' if len(found) > 1 else ''}")
-    _write(path, spec, found, f"harness fuzz {operator} -t {shlex.quote(chosen.name)} --seed {seed}")
-    for line in _shown(path, found, fuzzer, judged, chosen.name):
+    command = f"harness fuzz {'--graph ' if graph else ''}{operator or ''} -t {shlex.quote(chosen.name)} --seed {seed}"
+    written = _write_graphs(folder, found, command) if graph else _write(path, found, command)
+    for line in _shown(written, found, fuzzer, chosen.name):
         click.echo(line)
     sys.exit(FOUND)
+
+
+def _calls(operator: str, path: Path | None, seed: int) -> Drawing:
+    spec = _spec(operator, path)
+    seeds = Seeds(spec, OPERATORS[operator], list(expand([spec])))
+    if not seeds.cases:
+        raise NothingRan(f"{operator}: the spec has no valid case to begin with")
+    return Drawing(seeds, seed)
+
+
+def _graphs(name: str | None, path: Path | None, seed: int) -> GraphDrawing:
+    """Return what draws graphs of all patterns, or of one of them, or of those of a file or folder."""
+    patterns = {spec.model.operator: spec for spec in load_specs([path or default_folder() / GRAPHS])}
+    if name is not None and name not in patterns:
+        near = difflib.get_close_matches(name, patterns, n=1)
+        raise UsageError(f"no pattern is named {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return GraphDrawing(list(patterns.values()), seed, patterns.get(name or ""))
 
 
 def _spec(operator: str, path: Path | None) -> LoadedSpec:
@@ -122,8 +148,6 @@ def _spec(operator: str, path: Path | None) -> LoadedSpec:
         if operator in OPERATORS and not path.exists():
             raise UsageError(f"{operator}: no spec to begin with; name one with --spec FILE")
     if operator not in OPERATORS:
-        import difflib
-
         near = difflib.get_close_matches(operator, OPERATORS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; docs/operators.md lists those that have one"
         raise UsageError(
@@ -148,7 +172,7 @@ class _Telling:
 
 
 def _tell_finding(finding: FuzzFinding) -> None:
-    click.echo(f"found: {finding.signature}: {finding.case.id}", err=True)
+    click.echo(f"found: {finding.signature}{_by(finding)}: {finding.case.id}", err=True)
 
 
 def _summary(done: FuzzCounts) -> Iterator[str]:
@@ -169,38 +193,53 @@ def _numbers(counts: dict[str, int]) -> str:
     return ", ".join(f"{number:,} {what}" for what, number in ordered) or "none was drawn"
 
 
-def _write(path: Path, spec: LoadedSpec, found: Sequence[FuzzFinding], command: str) -> None:
-    claimed = spec.model.lowers_to
+def _write(path: Path, found: Sequence[FuzzFinding], command: str) -> Path:
+    model = found[0].spec.model
+    claimed = model.lowers_to
     text = spec_file(
-        spec.model.operator,
+        model.operator,
         [finding.case.opset for finding in found],
         claimed.directml if claimed else (),
         [entry_lines(finding.case, f"fuzz_{number}") for number, finding in enumerate(found, start=1)],
         [f"Found by {command}"],
     )
     write_whole(path, [text])
+    return path
 
 
-def _shown(
-    path: Path, found: Sequence[FuzzFinding], fuzzer: Fuzzer, judged: TargetExpectations, target: str
-) -> Iterator[str]:
+def _write_graphs(folder: Path, found: Sequence[FuzzFinding], command: str) -> Path:
+    """Write a spec for each graph; return their folder."""
+    for number, finding in enumerate(found, start=1):
+        name = f"{GRAPH_NAME}{number}"
+        finding.case = msgspec.structs.replace(finding.case, operator=name)
+        said = [f"Found by {command}", f"{finding.signature}{_by(finding)}"]
+        write_whole(folder / f"{name}.yaml", [spec_text(finding.spec, finding.case, f"fuzz_{number}", said)])
+    return folder
+
+
+def _by(finding: FuzzFinding) -> str:
+    return f" by {' and '.join(finding.culprit)}" if finding.culprit else ""
+
+
+def _shown(path: Path, found: Sequence[FuzzFinding], fuzzer: Fuzzer, target: str) -> Iterator[str]:
     ids = {case.id.partition("case=")[2].partition(";")[0]: case for case in expand(load_specs([path]))}
     for number, finding in enumerate(found, start=1):
         case = ids[f"fuzz_{number}"]
         inputs = sum(1 for _ in call_of(case).inputs)
         yield ""
-        yield f"{number}. {finding.signature}, {len(finding.calls):,} call{'s' if len(finding.calls) > 1 else ''}, {inputs} inputs"
+        calls = f"{len(finding.calls):,} call{'s' if len(finding.calls) > 1 else ''}"
+        yield f"{number}. {finding.signature}{_by(finding)}, {calls}, {inputs} inputs"
         yield f"   {case.id}"
         if finding.remark:
             yield f"   {finding.remark}"
         rule = fuzzer.findings.rule(finding)
         if rule:
             yield f"   {rule}"
-        for place in like_known(judged, case.operator, finding.signature.outcome):
+        for place in finding.like:
             yield f"   compare with the known deviation {place}"
         asked = f"{shlex.quote(case.id)} --spec {shlex.quote(str(path))} -t {shlex.quote(target)}"
         yield f"   harness reduce {asked}"
     yield ""
-    run = path.parent / "run"
+    run = (path if path.is_dir() else path.parent) / "run"
     yield f"harness run {shlex.quote(str(path))} -t {shlex.quote(target)} -o {shlex.quote(str(run))}"
     yield f"harness repro {shlex.quote(str(run))} CASE --spec {shlex.quote(str(path))} -o bug"

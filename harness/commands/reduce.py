@@ -208,7 +208,7 @@ def reduce_case(
         f"{found.signature} on {probes.target.name} ({_release(probes)}){but}{REDUCED_FROM}",
         case.id,
     )
-    return Reduced(found, spec_text(spec, found.case, reducer.subject.name, comment), spec)
+    return Reduced(found, spec_text(found.spec, found.case, reducer.subject.name, comment), found.spec)
 
 
 def _release(probes: Probes) -> str:

@@ -97,8 +97,12 @@ _GRAPHS: dict[str, Callable[[int], OperatorSchema]] = {}
 
 def register_graph(name: str, schema: Callable[[int], OperatorSchema]) -> None:
     """Give a graph of several operators a signature, by opset, as if it were one operator."""
-    _GRAPHS[name] = schema
-    operator_schema.cache_clear()
+    _GRAPHS[name] = lru_cache(maxsize=32)(schema)
+
+
+def forget_graph(name: str) -> None:
+    """Take the signature of a graph back."""
+    _GRAPHS.pop(name, None)
 
 
 def is_graph(name: str) -> bool:
@@ -106,16 +110,19 @@ def is_graph(name: str) -> bool:
     return name in _GRAPHS
 
 
-@lru_cache(maxsize=1024)
 def operator_schema(name: str, opset: int) -> OperatorSchema:
     """Return the schema of an operator at an opset; raise UnknownOperator or OpsetUnavailable with a message
     for users."""
+    graph = _GRAPHS.get(name)
+    return _operator_schema(name, opset) if graph is None else graph(opset)
+
+
+@lru_cache(maxsize=1024)
+def _operator_schema(name: str, opset: int) -> OperatorSchema:
     if opset > latest_opset():
         raise OpsetUnavailable(
             f"opset {opset} is not in the installed onnx {onnx.__version__}, whose newest is {latest_opset()}"
         )
-    if name in _GRAPHS:
-        return _GRAPHS[name](opset)
     if (known := signatures.signature(name)) is not None:
         if opset < known.since:
             raise OpsetUnavailable(f"{name} exists since version {known.since} of its domain, not at {opset}")

@@ -53,7 +53,7 @@ def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[E
 
     The quotient is one division in the type of x, whose rounding moves it by at most half a unit in the last
     place: 2 ** -p of it. Where it is a tie exactly, that is no matter: the even one of the two is the only
-    one.
+    one. ONNX does not say what becomes of NaN: the zero point, the least or the greatest integer.
     """
     del declared
     x, scale = inputs["x"], inputs["y_scale"]
@@ -72,6 +72,9 @@ def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[E
         slack = np.abs(quotient) * (0.0 if mantissa is None else 2.0 ** -(mantissa + 1))
         exact = np.abs(quotient) * 2 == np.abs(np.rint(quotient * 2))
         low, high = (np.rint(np.where(exact, quotient, quotient + by)) for by in (-slack, slack))
+        low, high = (
+            np.where(np.isnan(quotient), end, each) for each, end in ((low, -np.inf), (high, np.inf))
+        )
     candidates = [
         Tensor(dtype, _saturated(each, offset, limits, dtype)) for each in (np.rint(quotient), low, high)
     ]

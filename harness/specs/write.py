@@ -48,7 +48,7 @@ def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = 
     tensor is too large for a file.
     """
     if spec.graph is not None:
-        text = _graph_text(spec, entry_lines(case, name), comment)
+        text = _graph_text(spec, case, entry_lines(case, name), comment)
     else:
         lowers_to = spec.model.lowers_to.directml if spec.model.lowers_to else ()
         text = spec_file(spec.model.operator, (case.opset,), lowers_to, [entry_lines(case, name)], comment)
@@ -79,11 +79,27 @@ def spec_file(
     return "\n".join(lines) + "\n"
 
 
-def _graph_text(spec: LoadedSpec, entry: Sequence[str], comment: Sequence[str]) -> str:
-    """Return the spec of a graph with one entry in place of its cases and sweeps."""
-    starts = [line for path, line in spec.source.lines.items() if path in (("cases",), ("sweeps",))]
-    given = spec.path.read_text(encoding="utf-8").splitlines()[: min(starts) - 1]
-    return "\n".join([*(f"# {line}" for line in comment), *given, "cases:", *entry]) + "\n"
+def _graph_text(spec: LoadedSpec, case: Case, entry: Sequence[str], comment: Sequence[str]) -> str:
+    """Return the spec of a graph without parameters (`graphs/plain.py`) with one entry."""
+    assert spec.graph is not None
+    given = spec.graph.spec
+    lines = [*(f"# {line}" for line in comment), f"graph: {case.operator}", f"source: {quoted(given.source)}"]
+    lines += [f"opsets: [{case.opset}]", "inputs:" if case.inputs else "inputs: {}"]
+    lines += [f"  {each.name}: {{type: {each.dtype}, shape: {list(each.shape)}}}" for each in case.inputs]
+    lines += ["constants:"] if given.constants else []
+    for name, constant in given.constants.items():
+        tensor = Tensor(str(constant.type), to_array(str(constant.type), constant.values, constant.shape))
+        lines += _wrapped(f"  {name}: {{type: {tensor.dtype}, {_values(tensor)}}}")
+    lines.append("nodes:")
+    for node in given.nodes:
+        taken, made = (
+            f"[{', '.join(name or quoted('') for name in names)}]" for names in (node.inputs, node.outputs)
+        )
+        attributes = {name: attribute(value) for name, value in sorted(node.attributes.items())}
+        written = f", attributes: {_mapping(attributes)}" if attributes else ""
+        lines.append(f"  - {{operator: {node.operator}, inputs: {taken}, outputs: {made}{written}}}")
+    lines += [f"outputs: [{', '.join(given.outputs)}]", "cases:", *entry]
+    return "\n".join(lines) + "\n"
 
 
 def reduced_from(text: str) -> str | None:

@@ -137,3 +137,31 @@ def test_all_levels_have_the_same_elements(tmp_path: Path) -> None:
         assert all(
             one.array.tobytes() == other.array.tobytes() for one, other in zip(inputs, first[0], strict=True)
         )
+
+
+def test_an_even_function_of_a_value_near_0_may_be_0() -> None:
+    """exp(x) / exp(x) - 1 is 0 within a bound, so its absolute value is anything from 0 on."""
+    found = of(
+        node("Exp", "X", "a"),
+        node("Div", "a a", "b"),
+        node("Sub", "b one", "c"),
+        node("Add", "c tiny", "d"),
+        node("Abs", "d", "Y"),
+        constants={"one": floats(1.0), "tiny": floats(1e-8)},
+        X=floats(2.0),
+    )
+    assert isinstance(found, Approx)
+    assert found.value[0] - found.bound[0] <= 0
+
+
+def test_what_may_be_anything_stays_so() -> None:
+    """b / b of a difference that may be 0 is any number, and so is its absolute value."""
+    found = of(
+        node("Exp", "X", "a"),
+        node("Sub", "a a", "b"),
+        node("Div", "b b", "c"),
+        node("Abs", "c", "Y"),
+        X=floats(2.0),
+    )
+    assert isinstance(found, Approx)
+    assert not found.claims

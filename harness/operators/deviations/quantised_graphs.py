@@ -119,6 +119,12 @@ def variance_of_squares(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def normalised_along_the_last_dimension(asked: Deviating) -> tuple[Expected, ...]:
+    """LayerNormalization of the last dimension, whatever its axis is."""
+    return asked.formula(axis=-1)
+
+
+@deviation
 def exact_gelu(asked: Deviating) -> tuple[Expected, ...]:
     """Gelu of constants that are near to its own."""
     return asked.formula(root=1.4142135623730951, inverse=0.7071067811865476, one=1.0, half=0.5)

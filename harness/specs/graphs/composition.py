@@ -6,8 +6,9 @@ from how its formula treats elements:
 
 - One that rounds takes numbers with a bound, as its own inputs would be (running error analysis).
 - One that moves elements moves each bound with its value.
-- Any other is asked at the value and at both ends of its bound. It is right where an output is monotone in each
-  input: comparisons with constants, roundings, conversions, minima and maxima, quantisation. Decisions
+- Any other is asked at the value, at both ends of its bound, and at 0 where the bound reaches it. It is right where
+  an output is monotone in each input, or turns at 0 alone: comparisons with constants, roundings, conversions,
+  minima and maxima, absolute values, quantisation. Decisions
   that depend on two inexact values at once (`ArgMax`, `TopK`, `Equal`) need inputs that are exact.
 
 The bounds are those of each node in its own element type. A kernel that does the work of several nodes rounds
@@ -154,7 +155,9 @@ def _hull(known: Sequence[Known]) -> Known:
         low, high = (values - errors).min(0), (values + errors).max(0)
         ordinary = np.isfinite(low) & np.isfinite(high) & (low < high)
         same = (values == values[0]) | (np.isnan(values) & np.isnan(values[0]))
-        apart = np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf)) + errors
+        apart = (
+            np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf, posinf=np.inf)) + errors
+        )
         return Within(
             first.dtype,
             np.asarray(np.where(ordinary, low / 2 + high / 2, values[0])),
@@ -223,8 +226,8 @@ def _counting(known: Known, dtype: str) -> Array:
 def _at_corners(
     operator: Operator, call: Call, given: Mapping[str, Known], declared: str, bounds: bool
 ) -> Iterator[Known]:
-    """Ask at the values and where all of an inexact input lie at one end of their bounds; a formula that rounds takes
-    the bounds themselves as well."""
+    """Ask at the values, where all of an inexact input lie at one end of their bounds, and where they lie nearest to 0,
+    at which even functions turn; a formula that rounds takes the bounds themselves as well."""
     inexact = [name for name, each in given.items() if isinstance(each, Within)]
     asked = []
     oracle = operator.oracle
@@ -238,10 +241,10 @@ def _at_corners(
     else:
         asked.append(list(operator.oracle(call, _ends(given, {}), declared)))
     if bounds and any(np.any(each.error) for each in given.values() if isinstance(each, Within)):
-        signs = list(product((-1, 1), repeat=len(inexact)))
+        signs: list[tuple[int | None, ...]] = list(product((-1, 1), repeat=len(inexact)))
         if len(signs) > _MOST_CORNERS:
             signs = [(-1,) * len(inexact), (1,) * len(inexact)]
-        for each in signs:
+        for each in (*signs, (None,) * len(inexact)):
             ends = _ends(given, dict(zip(inexact, each, strict=True)))
             asked.append(list(operator.oracle(call, ends, declared)))
     for outputs in zip(*asked, strict=True):
@@ -256,17 +259,20 @@ def _with_bound(oracle: FormulaOracle, known: Known, declared: str) -> Bounded |
     return found
 
 
-def _ends(given: Mapping[str, Known], signs: Mapping[str, int]) -> dict[str, Tensor]:
-    """Return operands of which inexact ones stand at their value, or at an end of their bound, rounded outward."""
+def _ends(given: Mapping[str, Known], signs: Mapping[str, int | None]) -> dict[str, Tensor]:
+    """Return operands of which inexact ones stand at their value, or at an end of their bound, rounded outward, or for
+    no sign as near to 0 as their bound lets them."""
     return {
         name: each if isinstance(each, Tensor) else _end(each, signs.get(name, 0))
         for name, each in given.items()
     }
 
 
-def _end(within: Within, sign: int) -> Tensor:
+def _end(within: Within, sign: int | None) -> Tensor:
     with np.errstate(all="ignore"):
         value, moves = within.value, (within.error > 0) & np.isfinite(within.error)
+        if sign is None:
+            sign, value = 0, np.where(np.abs(value) <= within.error, 0.0, value)
         if not DTYPES[within.dtype].is_float:
             storage = DTYPES[within.dtype].storage
             if storage == "|b1" or within.dtype == "bool":
@@ -278,7 +284,9 @@ def _end(within: Within, sign: int) -> Tensor:
             return Tensor(within.dtype, moved.astype(storage))
         form = FORMATS[within.dtype]
         outward = within.error + form.spacing(np.abs(value) + within.error)
-        return Tensor(within.dtype, encode(within.dtype, np.where(moves, value + sign * outward, value)))
+        ends = np.where(moves, value + sign * outward, value)
+        anything = np.isinf(within.error) & (sign != 0)
+        return Tensor(within.dtype, encode(within.dtype, np.where(anything, sign * np.inf, ends)))
 
 
 def _expected(known: Known) -> Expected:

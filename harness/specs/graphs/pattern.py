@@ -51,6 +51,20 @@ class Pattern:
         self.defaults |= {name: listed[0] for name, listed in spec.types.items() if name not in taken}
         self.filled = lru_cache(maxsize=4096)(self._filled)
 
+    @property
+    def operators(self) -> set[str]:
+        """The operators that nodes may be."""
+        levels = [
+            level for sweep in self.spec.sweeps for listed in sweep.factors.values() for level in listed
+        ]
+        named = {node.operator for node in self.spec.nodes}
+        given = [*self.spec.parameters.values(), *levels]
+        return (
+            named | {text for text in given if isinstance(text, str)}
+            if any(parameters_in(tuple(named)))
+            else named
+        )
+
     def type_of(self, name: str, types: Mapping[str, str]) -> str:
         """Return the element type that a type parameter stands for, or that is named."""
         return types.get(name, name)

@@ -38,11 +38,16 @@ def cases_of(pattern: Pattern, sweep: GraphSweep, left_out: Counter[str]) -> Ite
         if wrong is not None:
             left_out[wrong] += 1
             continue
-        for level in LEVELS:
-            options = msgspec.structs.replace(case.options, optimization=level)
-            yield msgspec.structs.replace(
-                case, id=_head(case.id, case.options) + option_terms(options), options=options
-            )
+        yield from at_levels(case)
+
+
+def at_levels(case: Case) -> Iterator[Case]:
+    """Yield the case at each level of optimisation."""
+    for level in LEVELS:
+        options = msgspec.structs.replace(case.options, optimization=level)
+        yield msgspec.structs.replace(
+            case, id=_head(case.id, case.options) + option_terms(options), options=options
+        )
 
 
 def misfit(case: Case) -> str | None:

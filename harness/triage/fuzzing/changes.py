@@ -29,7 +29,7 @@ EXTENTS = (0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 8, 9, 11, 13, 1
 _INTEGERS = (-3, -2, -1, 0, 1, 2, 3, 4, 5, 7, 8)
 _FLOATS = (-2.0, -1.0, -0.5, 0.0, 0.1, 0.25, 0.5, 0.99, 1.0, 1.5, 2.0, 3.0, 10.0)
 _LONGEST_RANK = 8
-_FLAG = frozenset({"None", "0", "1"})
+FLAG = frozenset({"None", "''", "0", "1"})
 """What valid cases give an attribute that is a flag: of other integers ONNX says nothing."""
 LARGEST = 1 << 16
 """Elements of an input or output."""
@@ -147,7 +147,7 @@ def attribute(draft: Draft) -> Candidate | None:
     given = dict(candidate.attributes)
     choices: list[Value | None] = list(draft.seeds.attributes[candidate.opset, name])
     own = given.get(name)
-    flag = set(map(repr, choices)) <= _FLAG
+    flag = set(map(repr, choices)) <= FLAG
     kind = 0 if flag else random.randrange(3)
     if kind:
         family, operator = draft.seeds.operator.family, draft.seeds.operator

@@ -21,6 +21,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import UNKNOWN, Call, Shape
 from harness.operators.elements import ELEMENT_KINDS
 from harness.specs.calls import call_of
+from harness.specs.load import LoadedSpec
 from harness.specs.values import case_inputs, random_tensor
 from harness.targets.execution import Prepared
 from harness.triage.fuzzing.changes import CHANGES, LARGEST, Draft
@@ -35,11 +36,12 @@ _ALONE = frozenset(kind.name for kind in ELEMENT_KINDS)
 
 
 class Drawn(NamedTuple):
-    """A random call: its case with all elements written out, and the ids by which expectations may know it, as
-    if it stood in the sweep that it began as."""
+    """A random call: its case with all elements written out, the ids by which expectations may know it, as if it
+    stood in the sweep that it began as, and the spec that it began as a case of."""
 
     case: Case
     aliases: tuple[str, ...]
+    spec: LoadedSpec
 
 
 class Drawing:
@@ -80,7 +82,7 @@ class Drawing:
             kinds = self._kinds(draft.candidate)
             found = self._filled(draft.candidate, kinds, keep=draft.candidate.inputs is start.inputs)
             if found is not None:
-                yield Drawn(self.subject.case(found), self._aliases(found, seed, kinds))
+                yield Drawn(self.subject.case(found), self._aliases(found, seed, kinds), self.seeds.spec)
 
     def _changed(self, draft: Draft) -> Draft:
         """Return the draft after one change that breaks no rule, or as it is."""

@@ -14,6 +14,7 @@ from harness.model.signature import Signature
 from harness.results.rules.feature_table import FeatureTable
 from harness.results.rules.separation import Population
 from harness.results.rules.terms import say
+from harness.specs.load import LoadedSpec
 
 _ENOUGH = 3
 """Calls of a kind that are shrunk to the same end before others of this kind count as the same defect."""
@@ -42,15 +43,29 @@ class Defect(NamedTuple):
 
 @dataclass
 class FuzzFinding:
-    """One defect: its smallest call, whether that is shrunk at all, and the numbers of the calls that show it.
+    """One defect: its smallest call with its spec, whether that is shrunk at all, and the numbers of the calls that
+    show it.
 
-    `remark` is what is to be known beside it.
+    `remark` is what is to be known beside it; `culprit` are the transformers that make a graph fail, `like` the known
+    deviations that it may be another face of.
     """
 
     case: Case
+    spec: LoadedSpec
     signature: Signature
     calls: list[int] = field(default_factory=list)
     remark: str = ""
+    culprit: tuple[str, ...] = ()
+    like: list[str] = field(default_factory=list)
+
+    @property
+    def kernels(self) -> str:
+        """Of a graph that no transformer makes fail: the known deviation of one of its operators, or its only operator,
+        whose own spec is to judge it; empty for any other finding."""
+        if self.spec.graph is None or self.culprit:
+            return ""
+        nodes = self.spec.graph.spec.nodes
+        return self.like[0].partition(" ")[0] if self.like else nodes[0].operator if len(nodes) == 1 else ""
 
 
 class FuzzFindings:
@@ -62,6 +77,11 @@ class FuzzFindings:
         self._levels: list[str] = []
         self._passing: list[int] = []
         self._ends: dict[Kind, list[Defect]] = defaultdict(list)
+
+    @property
+    def new(self) -> list[FuzzFinding]:
+        """The findings that are not a kernel's, in the order in which they were made."""
+        return [each for each in self.found.values() if not each.kernels]
 
     def ran(self, alias: str, level: str) -> int:
         """Take a call that ran; return its number."""
@@ -78,21 +98,19 @@ class FuzzFindings:
         ends = self._ends[kind]
         return self.found[ends[-1]] if len(ends) >= _ENOUGH and len(set(ends[-_ENOUGH:])) == 1 else None
 
-    def add(
-        self, kind: Kind, number: int, case: Case, signature: Signature, remark: str = ""
-    ) -> FuzzFinding | None:
-        """Take a failing call that was shrunk to a case; return the finding if it is a new one."""
-        defect = defect_of(case, signature)
+    def add(self, kind: Kind, number: int, shrunk: FuzzFinding) -> FuzzFinding | None:
+        """Take a failing call as what it was shrunk to; return the finding if it is a new one."""
+        defect = defect_of(shrunk)
         self._ends[kind].append(defect)
         new = defect not in self.found
-        finding = self.found.setdefault(defect, FuzzFinding(case, signature, [], remark))
+        finding = self.found.setdefault(defect, shrunk)
         finding.calls.append(number)
         return finding if new else None
 
     def rule(self, finding: FuzzFinding) -> str:
         """Say what separates the calls of a finding from those that pass, as `harness explain` does; empty
         where there are too few."""
-        if len(finding.calls) < _FOR_A_RULE or not self._passing:
+        if len(finding.calls) < _FOR_A_RULE or not self._passing or finding.spec.graph is not None:
             return ""
         table = FeatureTable()
         for case_id, level in zip(self._ids, self._levels, strict=True):
@@ -106,24 +124,28 @@ class FuzzFindings:
         return f"{say(rule.terms)}: {rule.failing:,} of {rule.failing + rule.passing:,} such calls fail in this way"
 
 
-def kind_of(case: Case, signature: Signature) -> Kind:
-    """Return the kind of a failing call."""
+def kind_of(case: Case, signature: Signature, culprit: tuple[str, ...] = ()) -> Kind:
+    """Return the kind of a failing call; of a graph the transformers at fault decide it."""
     return Kind(
         signature,
-        case.opset,
-        tuple(spec.dtype for spec in case.inputs),
+        0 if culprit else case.opset,
+        culprit or tuple(spec.dtype for spec in case.inputs),
         case.options.optimization != "off",
-        tuple(sorted(case.attributes)),
+        () if culprit else tuple(sorted(case.attributes)),
     )
 
 
-def defect_of(case: Case, signature: Signature) -> Defect:
-    """Return what stays of a call that is shrunk."""
-    default = Options()
+def defect_of(finding: FuzzFinding) -> Defect:
+    """Return what stays of a call that is shrunk; of a graph the operators, and the transformers at fault."""
+    case, graph, default = finding.case, finding.spec.graph, Options()
+    nodes = () if graph is None else sorted({node.operator for node in graph.spec.nodes})
     return Defect(
-        signature,
-        tuple(dict.fromkeys(spec.dtype for spec in case.inputs)),
-        tuple(f"{name}={value}" for name, value in sorted(case.attributes.items()) if isinstance(value, str)),
+        finding.signature,
+        tuple(dict.fromkeys(spec.dtype for spec in case.inputs)) if graph is None else finding.culprit,
+        (
+            *(f"{name}={value}" for name, value in sorted(case.attributes.items()) if isinstance(value, str)),
+            *nodes,
+        ),
         tuple(
             name
             for name in Options.__struct_fields__

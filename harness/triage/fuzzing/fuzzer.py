@@ -4,31 +4,40 @@ latter, until its time is over or somebody stops it."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic
 
 from harness.compile.prepare import refusal
 from harness.model.case import Case
-from harness.model.signature import Signature
+from harness.model.onnx_schemas import is_graph
 from harness.model.verdict import Outcome, conforms
+from harness.operators import OPERATORS
 from harness.operators.base import Undefined
+from harness.run.deviation import Given
 from harness.run.oracle import OracleError, oracle
 from harness.run.probe import Probe, Probes
 from harness.specs.calls import call_of
-from harness.specs.located import WITHOUT_KERNEL
+from harness.specs.graphs.load import graph_cases
+from harness.specs.graphs.pattern import Pattern, Unfit
+from harness.specs.graphs.plain import plain_graph
+from harness.specs.located import WITHOUT_KERNEL, Located
 from harness.specs.target_expectations import TargetExpectations
 from harness.specs.values import case_inputs
 from harness.targets.execution import Prepared
-from harness.triage.fuzzing.draw import Drawing, Drawn
+from harness.triage.fuzzing.draw import Drawn
 from harness.triage.fuzzing.findings import FuzzFinding, FuzzFindings, kind_of
 from harness.triage.reduction.reducer import Flaky, Reducer
 from harness.triage.signature import signature
 
 _BATCH = 48
+_FACES = 48
+"""Cases of a known deviation that are asked for their culprit."""
 _SEEN_REFUSED = 4
 """Known refusals of the same element types at one opset, after which such calls are no longer run."""
+_LONGEST = 120.0
+"""Seconds in which a call is shrunk."""
 _LEAST_OVERTIME, _MOST_OVERTIME = 10.0, 60.0
 """Seconds beyond its time in which a call that failed within it may still be shrunk: half of its time between
 these."""
@@ -47,16 +56,12 @@ class FuzzCounts:
     stopped: bool = False
 
 
-class _TimeOver(Exception):
-    """Shrinking takes too long."""
-
-
 class Fuzzer:
-    """Fuzzes one operator on one target; `findings` and `done` are whole at any time."""
+    """Fuzzes one operator, or graphs, on one target; `findings` and `done` are whole at any time."""
 
     def __init__(
         self,
-        drawing: Drawing,
+        drawing: Iterable[Drawn],
         probes: Probes,
         expectations: TargetExpectations,
         tell: Callable[[FuzzCounts, int], None] = lambda _done, _findings: None,
@@ -73,6 +78,8 @@ class Fuzzer:
         self._found = found
         self._end = self._overtime = 0.0
         self._refused: Counter[tuple[int, tuple[str, ...]]] = Counter()
+        self._plain = Outcome.PASS
+        """The outcome of the graph that is judged, without optimisation."""
 
     def run(self, seconds: float) -> None:
         """Fuzz for so many seconds, or until Ctrl-C."""
@@ -84,7 +91,7 @@ class Fuzzer:
             while monotonic() < self._end:
                 self._batch(list(islice(calls, _BATCH)))
                 self.done.seconds = monotonic() - start
-                self._tell(self.done, len(self.findings.found))
+                self._tell(self.done, len(self.findings.new))
         except KeyboardInterrupt:
             self.done.stopped = True
         self.done.seconds = monotonic() - start
@@ -103,6 +110,8 @@ class Fuzzer:
 
     def _judge(self, drawn: Drawn, probe: Probe) -> None:
         outcome = probe.judgement.outcome
+        if drawn.case.options.optimization == "off":
+            self._plain = outcome
         why = None if outcome is Outcome.PASS else self._aside(drawn.case, probe)
         if why is not None:
             self.done.aside[why] += 1
@@ -113,25 +122,33 @@ class Fuzzer:
             self.done.passed += 1
             self.findings.passed(number)
             return
-        known = self._known(drawn, outcome)
+        known = self._known(drawn, probe)
         if known is not None:
             self.done.known[known] += 1
-            self._refused[_types(drawn.case)] += outcome in WITHOUT_KERNEL
+            self._refused[_types(drawn.case)] += outcome in WITHOUT_KERNEL and not probe.graph.composed
             return
-        found = signature(probe.judgement, probe.execution)
-        kind = kind_of(drawn.case, found)
+        found = _finding(drawn, probe, self.probes.culprit(probe))
+        kind = kind_of(drawn.case, found.signature, found.culprit)
         settled = self.findings.settled(kind)
         if settled is not None:
             settled.calls.append(number)
+            self._count(settled)
             return
         try:
-            case, remark = self._shrunk(drawn.case, found)
+            self._shrink(found, drawn, probe.prepared)
         except KeyboardInterrupt:
-            self.findings.add(kind, number, drawn.case, found, "not shrunk: stopped")
+            found.remark = "not shrunk: stopped"
+            self.findings.add(kind, number, found)
             raise
-        new = self.findings.add(kind, number, case, found, remark)
-        if new is not None:
+        found.like = self._like_known(found)
+        new = self.findings.add(kind, number, found)
+        self._count(found)
+        if new is not None and not new.kernels:
             self._found(new)
+
+    def _count(self, finding: FuzzFinding) -> None:
+        if finding.kernels:
+            self.done.known[finding.kernels] += 1
 
     def _aside(self, case: Case, probe: Probe) -> str | None:
         """Say why what a call did says nothing of the target; None if it does."""
@@ -139,6 +156,14 @@ class Fuzzer:
             return "what the release cannot be asked"
         if probe.judgement.outcome is Outcome.NOT_PLACED and case.options.optimization != "off":
             return "optimised away"
+        if probe.graph.composed:
+            if case.options.optimization != "off" and self._plain in (
+                Outcome.MISMATCH,
+                probe.judgement.outcome,
+            ):
+                return "wrong without optimisation too"
+            if case.options.optimization == "off" and self._plain in WITHOUT_KERNEL:
+                return "refused without optimisation"
         return "a result that ONNX leaves open" if self._undefined(case) else None
 
     def _undefined(self, case: Case) -> bool:
@@ -146,49 +171,80 @@ class Fuzzer:
         try:
             oracle(Prepared(case, call, case_inputs(call, case, 0)), self.probes.target.provider)
         except OracleError as error:
-            return isinstance(error.__cause__, Undefined)
+            return isinstance(error.__cause__, (Undefined, Unfit))
         return False
 
-    def _known(self, drawn: Drawn, outcome: Outcome) -> str | None:
-        """Return the place of the entry that expects the outcome, None where none does."""
+    def _known(self, drawn: Drawn, probe: Probe) -> str | None:
+        """Return the place of the entry that expects what the target gave, None where none does. That no kernel is
+        needed says that a graph runs without optimisation."""
+        outcome = probe.judgement.outcome
+        given = Given(probe.prepared, probe.execution.outputs, probe.judgement, self.probes.target.provider)
         for case_id in (drawn.case.id, *drawn.aliases):
-            known = self.expectations.record(case_id, outcome, conforms=False, beyond=drawn.case.beyond)
+            known = self.expectations.record(
+                case_id, outcome, conforms=False, beyond=drawn.case.beyond, allows=given.allows
+            )
             if known is not None and known.expect is outcome:
                 located = self.expectations.entries[self.expectations.numbers.index(known.number)]
-                return located.file.where(located.position)
+                if not (probe.graph.optimization != "off" and probe.graph.composed and located.general):
+                    return located.file.where(located.position)
         return None
 
-    def _shrunk(self, case: Case, found: Signature) -> tuple[Case, str]:
-        """Return the smallest call that fails alike, and a remark where it is not that."""
-
-        def progress(_number: int, _left: int) -> None:
-            if monotonic() > self._end + self._overtime:
-                raise _TimeOver
-
-        call = call_of(case)
-        prepared = Prepared(case, call, case_inputs(call, case, 0))
-        try:
-            reduced = Reducer(self.probes, prepared, self.drawing.seeds.spec, progress).reduce()
-        except _TimeOver:
-            return case, "not shrunk: the time was over"
+    def _shrink(self, found: FuzzFinding, drawn: Drawn, prepared: Prepared) -> None:
+        """Put the smallest call that fails alike in the place of a failing one, with a remark where it is not that."""
+        left = min(self._end + self._overtime - monotonic(), _LONGEST)
+        if left <= 0:
+            found.remark = "not shrunk: the time was over"
+            return
+        reduced = Reducer(
+            self.probes, prepared, drawn.spec, lambda _number, _left: None, seconds=left
+        ).reduce()
         if isinstance(reduced, Flaky):
-            return case, f"not shrunk: {reduced.what.partition(': ')[2]}"
-        if self._undefined(reduced.case):
-            return case, "not shrunk: what is left would be open in ONNX"
-        return reduced.case, ""
+            found.remark = f"not shrunk: {reduced.what.partition(': ')[2]}"
+        elif self._undefined(reduced.case):
+            found.remark = "not shrunk: what is left would be open in ONNX"
+        else:
+            found.case, found.spec = reduced.case, reduced.spec
+            found.remark = "" if reduced.finished else "not shrunk to the end: the time was over"
+
+    def _like_known(self, finding: FuzzFinding) -> list[str]:
+        """Return the places and titles of known deviations with this outcome: what a finding may be another face of.
+        Of a graph they are of its operators, or of a pattern that has them and fails by the same transformers."""
+        graph = finding.spec.graph
+        nodes = {node.operator for node in graph.spec.nodes} if graph else {finding.case.operator}
+        return [
+            f"{located.file.where(located.position)} ({located.stated().name})"
+            for located in self.expectations.entries
+            if located.entry.expect is finding.signature.outcome
+            and not located.general
+            and (
+                self._fails_by(located, finding.culprit, nodes)
+                if finding.culprit
+                else any(query.operator in nodes for query in located.queries)
+            )
+        ]
+
+    def _fails_by(self, located: Located, culprit: tuple[str, ...], nodes: set[str]) -> bool:
+        """Say whether a case of a pattern with these operators, of which an entry speaks, fails by the transformers."""
+        for query in located.queries:
+            pattern = OPERATORS[query.operator or ""].options if is_graph(query.operator or "") else None
+            if isinstance(pattern, Pattern) and nodes <= pattern.operators:
+                known = (case for case in graph_cases(pattern, Counter()) if located.matches(case.id))
+                for probe in self.probes.run(islice(known, _FACES)):
+                    if (
+                        probe.judgement.outcome is located.entry.expect
+                        and self.probes.culprit(probe) == culprit
+                    ):
+                        return True
+        return False
+
+
+def _finding(drawn: Drawn, probe: Probe, culprit: tuple[str, ...]) -> FuzzFinding:
+    """Return a failing call as a finding that is not shrunk, a graph without parameters."""
+    case, spec = drawn.case, drawn.spec
+    if spec.graph is not None:
+        case, spec = plain_graph(case, probe.prepared.inputs, spec.opsets).known_as(f"{case.operator}Plain")
+    return FuzzFinding(case, spec, signature(probe.judgement, probe.execution), culprit=culprit)
 
 
 def _types(case: Case) -> tuple[int, tuple[str, ...]]:
     return case.opset, tuple(spec.dtype for spec in case.inputs)
-
-
-def like_known(expectations: TargetExpectations, operator: str, outcome: Outcome) -> list[str]:
-    """Return the places and titles of known deviations of an operator with this outcome: what a finding may
-    be another face of."""
-    return [
-        f"{located.file.where(located.position)} ({located.stated().name})"
-        for located in expectations.entries
-        if located.entry.expect is outcome
-        and not located.general
-        and any(query.operator == operator for query in located.queries)
-    ]

@@ -15,14 +15,19 @@ from typing import Any, NamedTuple
 from harness.compile.prepare import refusal
 from harness.model.case import Case
 from harness.model.mismatch_kind import place
+from harness.model.onnx_schemas import is_graph
 from harness.model.signature import Signature
 from harness.model.verdict import conforms
 from harness.run.probe import Probe, Probes
+from harness.specs.calls import call_of
+from harness.specs.graphs.plain import plain_graph
 from harness.specs.load import LoadedSpec
+from harness.specs.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.element_cost import ELEMENTWISE
 from harness.triage.reduction.elements import plainer_elements
+from harness.triage.reduction.graphs import smallest
 from harness.triage.reduction.settings import (
     fewer_inputs,
     fewer_options,
@@ -54,9 +59,11 @@ class Flaky(NamedTuple):
 
 class ReducedCase(NamedTuple):
     """The smallest case, how it fails, how many cases were tried, and the numbers of elements before and after;
-    `finished` where nothing more can be taken, else the time was over."""
+    `finished` where nothing more can be taken, else the time was over. `spec` is the one that the case was of, of a
+    graph that of the graph without the nodes that it does without; `culprit` names the transformers at fault."""
 
     case: Case
+    spec: LoadedSpec
     signature: Signature
     probe: Probe
     probes: int
@@ -64,6 +71,7 @@ class ReducedCase(NamedTuple):
     before: int
     after: int
     finished: bool = True
+    culprit: tuple[str, ...] = ()
 
 
 class Reducer:
@@ -85,11 +93,13 @@ class Reducer:
         """Take the case as it failed; `progress` is told the number of probes and the elements of the smallest
         case so far. After `seconds` the search ends with that."""
         self.subject = Subject(prepared, spec)
+        self._prepared = prepared
         self._probes = probes
         self._conforming = conforming
         self._known: dict[tuple[Any, ...], bool] = {}
         self._progress = progress
         self._wanted: tuple[Signature, str] | None = None
+        self._culprit: tuple[str, ...] = ()
         self._smallest = elements(self.subject.start)
         self._until = monotonic() + seconds
 
@@ -101,8 +111,11 @@ class Reducer:
         wanted = self._wanted[0]
         if any(how(probe) != self._wanted for probe in first):
             return Flaky(f"{subject.origin.id}: flaky on {self._probes.target.name}: {describe(first)}")
+        self._culprit = self._probes.culprit(first[0])
+        if is_graph(subject.origin.operator):
+            subject = self.subject = self._of_smallest_graph()
         current = subject.start
-        if not self._fails_alike(current):
+        if not (self._over or self._fails_alike(current)):
             return Flaky(f"{subject.origin.id}: {wanted}, but not with the same inputs written out")
         while not self._over:
             smaller = self._round(current)
@@ -134,14 +147,38 @@ class Reducer:
             if self._over:
                 return False
             case = self.subject.case(candidate)
-            if refusal(case, self._probes.target.provider) is not None:
-                known = False
-            else:
-                probe = self._probes.one(case)
-                known = how(probe) == self._wanted and self._conforms(probe.prepared.case)
+            refused = refusal(case, self._probes.target.provider) is not None
+            known = not refused and self._alike(self._probes.one(case))
             self._known[key] = known
             self._progress(self._probes.number, self._smallest)
         return known
+
+    def _of_smallest_graph(self) -> Subject:
+        """Return the case with as few nodes as fail alike, elements as they were."""
+        origin = self.subject.origin
+        graph = plain_graph(origin, self._prepared.inputs, self.subject.spec.opsets)
+        name = f"{origin.operator}Reduced"
+
+        def alike(case: Case) -> bool:
+            if self._over:
+                return False
+            probe = self._probes.one(case)
+            self._wanted = (wanted[0], how(probe)[1])  # the output has another place in a smaller graph
+            return self._alike(probe)
+
+        wanted = how(self._probes.one(origin))
+        case, spec = smallest(graph, name, alike).known_as(name)
+        self._wanted = how(self._probes.one(case))
+        call = call_of(case)
+        return Subject(Prepared(case, call, case_inputs(call, case, 0)), spec, self.subject.name)
+
+    def _alike(self, probe: Probe) -> bool:
+        """Say whether a case fails as the first, by the same transformers, and conforms on the second target."""
+        return (
+            how(probe) == self._wanted
+            and self._probes.culprit(probe) == self._culprit
+            and self._conforms(probe.prepared.case)
+        )
 
     def _conforms(self, case: Case) -> bool:
         """Say whether the case conforms on the second target; without one every case does."""
@@ -164,7 +201,15 @@ class Reducer:
             elements(self.subject.start),
             elements(candidate),
         )
-        return ReducedCase(case, self._wanted[0], found[0], *numbers, finished=not self._over)
+        return ReducedCase(
+            case,
+            self.subject.spec,
+            self._wanted[0],
+            found[0],
+            *numbers,
+            finished=not self._over,
+            culprit=self._culprit,
+        )
 
     def _filled(self, candidate: Candidate) -> Case:
         """Return the case with large tensors filled by a rule instead of written out, where that fails
@@ -178,8 +223,7 @@ class Reducer:
             for kind in () if subject.decides(name) else subject.kinds(name) or ("random",):
                 probe = self._probes.one(subject.case(candidate, {**fills, position: kind}))
                 filled = candidate._replace(inputs=probe.prepared.inputs)
-                alike = subject.broken(filled) == subject.rule and how(probe) == self._wanted
-                if alike and self._conforms(probe.prepared.case):
+                if subject.broken(filled) == subject.rule and self._alike(probe):
                     fills[position] = kind
                     break
         return subject.case(candidate, fills)
