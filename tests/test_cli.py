@@ -168,7 +168,7 @@ class TestBadInput:
             ),
             (
                 ["-t", "cpu,threads="],
-                "target 'cpu,threads=': bad option 'threads='; allowed, each once: threads=…, memory_limit=…",
+                "target 'cpu,threads=': bad option 'threads='; allowed, each once: threads=…, memory_limit=…, library=…",
             ),
             (
                 ["-t", "directml,threads=2"],
@@ -176,7 +176,7 @@ class TestBadInput:
             ),
             (
                 ["-t", "cpu,memory_limit"],
-                "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: threads=…, memory_limit=…",
+                "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: threads=…, memory_limit=…, library=…",
             ),
             (["-t", "dlm"], f"unknown target 'dlm'; did you mean 'dml'?; {TARGETS}"),
             (["-t", "cpu,dml"], "target 'cpu,dml': give each target an option of its own: -t cpu -t dml"),

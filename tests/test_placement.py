@@ -22,6 +22,7 @@ from harness.model.case import (
 )
 from harness.model.onnx_schemas import operator_versions
 from harness.model.result import Error
+from harness.model.signatures import signature
 from harness.model.target_info import CPU, DML
 from harness.model.verdict import Outcome
 from harness.run.judge import Judgement, NodePlacement, judge, placement
@@ -433,7 +434,7 @@ def test_no_body_holds_its_own_operator() -> None:
     """A node of the operator is then the operator itself, whatever else ran."""
     bodies = {}
     for name, versions in operator_versions().items():
-        for version in versions:
+        for version in versions if signature(name) is None else ():
             schema = defs.get_schema(name, version, "")
             if schema.has_function:
                 bodies[name, version] = schema.function_body

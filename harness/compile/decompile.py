@@ -25,7 +25,13 @@ from harness.model.case import (
     Value,
 )
 from harness.model.dtypes import Array
-from harness.model.onnx_schemas import IR_VERSIONS, OpsetUnavailable, UnknownOperator, operator_schema
+from harness.model.onnx_schemas import (
+    IR_VERSIONS,
+    OpsetUnavailable,
+    UnknownOperator,
+    is_graph,
+    operator_schema,
+)
 from harness.model.operator_schema import OperatorSchema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
@@ -62,11 +68,11 @@ def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
     """
     found = _tested(model.graph)
     domain = "" if found.node.domain == "ai.onnx" else found.node.domain
-    opset = _opset(model, domain)
     named = f"{domain}.{found.node.op_type}" if domain else found.node.op_type
-    operator = OPERATORS.get(named)
+    operator = None if is_graph(named) else OPERATORS.get(named)
     if operator is None:
         raise LeftOut("the harness has no formula for the operator", named)
+    opset = _opset(model, domain)
     try:
         schema = operator_schema(operator.name, opset)
     except (UnknownOperator, OpsetUnavailable) as error:

@@ -89,7 +89,7 @@ def _graph_text(spec: LoadedSpec, case: Case, entry: Sequence[str], comment: Seq
     lines += ["constants:"] if given.constants else []
     for name, constant in given.constants.items():
         tensor = Tensor(str(constant.type), to_array(str(constant.type), constant.values, constant.shape))
-        lines += _wrapped(f"  {name}: {{type: {tensor.dtype}, {_values(tensor)}}}")
+        lines += _wrapped(f"  {name}: {{type: {tensor.dtype}, {written_values(tensor)}}}")
     lines.append("nodes:")
     for node in given.nodes:
         taken, made = (

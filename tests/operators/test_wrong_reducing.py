@@ -186,7 +186,9 @@ def running(call: Call, inputs: list[Any], *, forget: str = "", narrow: bool = F
     reverse = call.parameter("reverse") and forget != "reverse"
     y = np.flip(x, axis) if reverse else x
     total = np.cumsum(y, axis, np.float16 if narrow else np.float64)
-    total = total - y if call.parameter("exclusive") and forget != "exclusive" else total
+    if call.parameter("exclusive") and forget != "exclusive":
+        total = np.roll(total, 1, axis)
+        np.moveaxis(total, axis, 0)[:1] = 0
     return np.flip(total, axis) if reverse else total
 
 
