@@ -19,7 +19,7 @@ from harness.model.expected import Exact
 from harness.model.target_info import CPU
 from harness.run.oracle import oracle
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
+from harness.specs.load import load_specs, own_spec
 from harness.targets.frames import tensor_bytes
 from tests.prepared import prepared_case
 
@@ -31,7 +31,7 @@ _SAMPLE = 16
 def lines() -> list[str]:
     """Return the lines of the file."""
     found: dict[str, list[str]] = defaultdict(list)
-    for case in expand(load_specs([default_folder() / f"{name}.yaml" for name in COLLECTED])):
+    for case in expand(load_specs([own_spec(name) for name in COLLECTED])):
         found[case.id.partition(";")[0]].append(row(case))
     return [
         f"{entry} {len(rows)} {sha256(chr(10).join(sorted(rows)).encode()).hexdigest()}"

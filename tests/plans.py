@@ -10,7 +10,7 @@ import pytest
 from harness.model.query import parse_all
 from harness.operators import COLLECTED
 from harness.specs.expand import Plan, expand
-from harness.specs.load import default_folder, load_specs
+from harness.specs.load import load_specs, own_spec
 from harness.specs.selection import Selection, select
 
 DEEPEST = ("GatherElements", "GatherND", "Round")
@@ -61,7 +61,7 @@ def default_ids() -> tuple[str, ...]:
 @cache
 def plan_of(*operators: str) -> Plan:
     """Return the plan of some operators' default specs."""
-    return expand(load_specs([default_folder() / f"{operator}.yaml" for operator in operators]))
+    return expand(load_specs([own_spec(operator) for operator in operators]))
 
 
 def selected(*queries: str) -> Selection:

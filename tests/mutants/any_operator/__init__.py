@@ -21,7 +21,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
+from harness.specs.load import load_specs, own_spec
 from harness.specs.values import case_inputs
 
 _MOST = 4_000
@@ -67,7 +67,7 @@ class AnyMistake(Protocol):
 
 def samples(name: str) -> list[Sample]:
     """Return the valid cases of an operator's own spec, those with small inputs."""
-    plan = expand(load_specs((default_folder() / f"{name}.yaml",)))
+    plan = expand(load_specs((own_spec(name),)))
     return [
         Sample(case, call_of(case))
         for case in plan.cases(valid=True)
