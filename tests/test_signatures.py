@@ -26,7 +26,7 @@ def test_a_signature_is_read_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -
         "since": 3,
     }
     signatures.register("own.Turned", given)
-    onnx_schemas.operator_schema.cache_clear()
+    onnx_schemas._operator_schema.cache_clear()
     schema = operator_schema("own.Turned", 3)
     x, axis, more, anything = schema.inputs
     assert (x.dtypes, x.needed, axis.dtypes, axis.optional) == (("float32", "int8"), True, ("int64",), True)

@@ -125,7 +125,7 @@ class TestCommand:
         assert ["FuseReluClip"] in [each.get("culprit") for each in found.values()]
         assert {each["outcome"] for each in found.values()} <= {"rejected", "mismatch"}
         written = [path.read_text("utf-8") for path in out.glob("*.yaml")]
-        assert {text.count("operator:") for text in written if "(Fail) by FuseReluClip" in text} == {2}
+        assert min(text.count("operator:") for text in written if "(Fail) by FuseReluClip" in text) == 2
 
     @pytest.mark.parametrize(
         ("arguments", "told"),
