@@ -6,7 +6,6 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Expected
-from harness.operators.activations import gelu
 from harness.operators.bounded import Bounded
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.deviations.base import Deviating, deviation
@@ -27,13 +26,6 @@ def whole_inverse_scale(asked: Deviating) -> tuple[Expected, ...]:
     scale = asked.inputs["y_scale"]
     whole = Tensor("float32", np.float32(1) / np.floor(np.float32(1) / scale.array))
     return asked.formula(inputs={**asked.inputs, "y_scale": whole})
-
-
-@deviation
-def gelu_by_erf(asked: Deviating) -> tuple[Expected, ...]:
-    """FastGelu: Gelu itself in place of its approximation."""
-    formula = bounded(lambda X, bias=None: gelu(X if bias is None else X + bias, "none"))  # noqa: N803
-    return formula(asked.call, asked.inputs, asked.arithmetic)
 
 
 @deviation
