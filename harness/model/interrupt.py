@@ -39,8 +39,9 @@ def watch_finalizers() -> None:
 
 def behind(error: BaseException) -> bool:
     """Say whether an error stands for an interruption: until 3.11 Python makes a RuntimeError of one that
-    comes while a class is made."""
-    return isinstance(error, KeyboardInterrupt) or (error.__cause__ is not None and behind(error.__cause__))
+    comes while a class is made, and a lock that an interruption left early raises another."""
+    others = (error.__cause__, error.__context__)
+    return isinstance(error, KeyboardInterrupt) or any(behind(other) for other in others if other is not None)
 
 
 def ignore() -> None:

@@ -115,7 +115,7 @@ class TestCommand:
         none = tmp_path / "none.yaml"
         none.write_text("[]\n", encoding="utf-8")
         out = tmp_path / "out"
-        asked = ("fuzz", "--graph", "ReluClip", "--seconds", "2", "--seed", "3", "--spec", spec)
+        asked = ("fuzz", "--graph", "ReluClip", "--seconds", "10", "--seed", "3", "--spec", spec)
         ended = harness(*asked, "--expectations", none, "-o", out)
         assert ended.code == 1, ended.err
         assert "rejected at load (Fail) by FuseReluClip" in ended.out
