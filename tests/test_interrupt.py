@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def test_two_interruptions_are_one(tmp_path: Path, delay: float, apart: float) -
         process.send_signal(signal.SIGINT)
         code = process.wait(60)
         said = process.stderr.read().strip().splitlines()
-    assert code == 130, said
+    assert code == 130, "\n".join(said)
     assert said[-1].startswith("harness: interrupted"), said
     assert not [line for line in said if "Traceback" in line or "Exception ignored" in line]
 
@@ -108,6 +109,19 @@ def test_an_interruption_that_comes_as_another_error_is_known() -> None:
         type("Made", (), {"entry": Interrupting()})
     assert interrupt.behind(caught.value)
     assert not interrupt.behind(RuntimeError())
+
+
+def test_an_interruption_while_a_condition_takes_its_lock_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython then leaves a lock that it has not: `RuntimeError: cannot release un-acquired lock`."""
+    condition = threading.Condition(threading.Lock())
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(condition, "_acquire_restore", interrupted)
+    with pytest.raises(RuntimeError) as caught, condition:
+        condition.wait(0.001)
+    assert interrupt.behind(caught.value)
 
 
 LOADING = """

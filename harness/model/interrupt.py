@@ -39,9 +39,12 @@ def watch_finalizers() -> None:
 
 def behind(error: BaseException) -> bool:
     """Say whether an error stands for an interruption: until 3.11 Python makes a RuntimeError of one that
-    comes while a class is made, and a lock that an interruption left early raises another."""
-    others = (error.__cause__, error.__context__)
-    return isinstance(error, KeyboardInterrupt) or any(behind(other) for other in others if other is not None)
+    comes while a class is made; of one that comes while `Condition.wait` takes its lock again, leaving the lock
+    makes another."""
+    lock = error.__context__ if isinstance(error, RuntimeError) else None
+    return isinstance(error, KeyboardInterrupt) or any(
+        behind(other) for other in (error.__cause__, lock) if other is not None
+    )
 
 
 def ignore() -> None:
