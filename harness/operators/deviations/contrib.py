@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Expected
-from harness.operators.bounded import Bounded
+from harness.model.expected import Approx, Expected
+from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
@@ -87,3 +87,54 @@ def divided_by_the_kernel(asked: Deviating) -> tuple[Expected, ...]:
         constant_values=zero,
     )
     return asked.formula(inputs={**asked.inputs, "X": Tensor(x.dtype, wide)}, ceil_mode=0)
+
+
+@deviation
+def difference_of_floats(asked: Deviating) -> tuple[Expected, ...]:
+    """DequantizeLinear of int32: x and x_zero_point become float32 before they are subtracted."""
+    x, zero = (asked.inputs[name].array.astype(np.float32) for name in ("x", "x_zero_point"))
+    shape = (
+        [-1 if n == asked.call.parameter("axis", 0) % x.ndim else 1 for n in range(x.ndim)]
+        if zero.ndim
+        else []
+    )
+    difference = Tensor("float32", x - zero.reshape(shape))
+
+    def scaled(x: Bounded, x_scale: Bounded) -> Bounded:
+        scale = converted(x_scale, "float32")
+        return converted(x * (scale.reshape(shape) if shape else scale), asked.call.outputs[0])
+
+    taken = {"x": difference, "x_scale": asked.inputs["x_scale"]}
+    return bounded(scaled)(asked.call, taken, asked.arithmetic)
+
+
+@deviation
+def both_directions(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention: unidirectional is not seen."""
+    return asked.formula(unidirectional=0)
+
+
+@deviation
+def bytes_as_zero_points(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulNBits: the bytes of zero points that are floats are read as packed integers."""
+    rows, blocks = asked.inputs["scales"].array.shape
+    width = -(-blocks * asked.call.parameter("bits") // 8)
+    held = np.ascontiguousarray(asked.inputs["zero_points"].array).view(np.uint8).reshape(-1)
+    packed = Tensor("uint8", held[: rows * width].reshape(rows, width))
+    return asked.formula(inputs={**asked.inputs, "zero_points": packed})
+
+
+@deviation
+def filter_with_channels_last(asked: Deviating) -> tuple[Expected, ...]:
+    """NhwcConv: W is taken for [M, kH, kW, C / group]; where its kernel then differs, so do the last windows, which
+    are padded with zeros."""
+    turned = np.ascontiguousarray(asked.inputs["W"].array.transpose(0, 3, 1, 2))
+    (shape,) = asked.operator.family.output_shapes(asked.operator, asked.call)
+    before, more = tuple(asked.call.parameter("pads", (0, 0, 0, 0))), max(asked.inputs["W"].array.shape) * 4
+    (found,) = asked.formula(
+        inputs={**asked.inputs, "W": Tensor(asked.inputs["W"].dtype, turned)},
+        pads=(*before[:2], *(pad + more for pad in before[2:])),
+    )
+    assert isinstance(found, Approx)
+    kept = tuple(slice(extent) for extent in shape)
+    return (Approx(found.dtype, found.value[kept], found.bound[kept]),)
