@@ -254,21 +254,17 @@ def test_a_full_disk_ends_the_processes(
     assert several == [2]
 
 
+def hanging(folder: Path, query: str) -> list[str]:
+    """Return the command of a run whose cases of a query hang."""
+    script = script_of(folder, [(query, "hang")])
+    options = [*map(str, OPTIONS), "-t", f"fake,script={script}", "-o", str(folder / "out")]
+    return [sys.executable, "-m", "harness", "run", *options]
+
+
 def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess.CompletedProcess[str]:
     """Start a run whose last cases hang, send a signal to the first process or to another, and see that all
     processes end."""
-    script = script_of(folder, [(f"{QUERY};data=bool", "hang")])
-    command = [
-        sys.executable,
-        "-m",
-        "harness",
-        "run",
-        *map(str, OPTIONS),
-        "-t",
-        f"fake,script={script}",
-        "-o",
-        str(folder / "out"),
-    ]
+    command = hanging(folder, f"{QUERY};data=bool")
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -329,18 +325,7 @@ def test_what_ends_a_process_leaves_none_and_a_run_to_resume(
 def test_processes_that_wait_for_hanging_cases_die_with_the_first_one(tmp_path: Path) -> None:
     """Each waits for its worker, up to the timeout of the case: it neither reads nor writes its connection,
     whose end it does not see."""
-    script = script_of(tmp_path, [(QUERY, "hang")])
-    command = [
-        sys.executable,
-        "-m",
-        "harness",
-        "run",
-        *map(str, OPTIONS),
-        "-t",
-        f"fake,script={script}",
-        "-o",
-        str(tmp_path / "out"),
-    ]
+    command = hanging(tmp_path, QUERY)
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as process:

@@ -10,19 +10,13 @@ from pathlib import Path
 
 import click
 
-from harness.commands.choosing_cases import SPECS
-from harness.commands.named_path import NamedPath
+from harness.commands.choosing_cases import EXPECTATIONS, SPECS
 from harness.model.errors import SpecError
 
 
 @click.command()
 @SPECS
-@click.option(
-    "--expectations",
-    multiple=True,
-    type=NamedPath(),
-    help="Expectation files or folders (default: the harness's own).",
-)
+@EXPECTATIONS
 def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
     from harness.specs import kept_answers

@@ -1,4 +1,4 @@
-"""The argument and the option by which commands are told which cases they are about."""
+"""The argument and the options of several commands: which cases they are about, and what results are judged by."""
 
 from __future__ import annotations
 
@@ -15,3 +15,10 @@ QUERIES = click.option(
     metavar="QUERY",
     help="Only cases that match, e.g. 'Round@22:X=float16'.",
 )
+EXPECTATIONS = click.option(
+    "--expectations",
+    multiple=True,
+    type=NamedPath(),
+    help="Expectation files or folders (default: the harness's own).",
+)
+BASELINE = click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")

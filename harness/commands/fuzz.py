@@ -13,6 +13,7 @@ from time import monotonic
 import click
 import msgspec
 
+from harness.commands.choosing_cases import EXPECTATIONS
 from harness.commands.named_path import NamedPath
 from harness.commands.report import writable, write_whole
 from harness.commands.timeout import Seconds
@@ -60,12 +61,7 @@ _TOLD_EVERY = 10.0
     help="Folder of the findings.  [default: reports/fuzz-OPERATOR-SEED]",
 )
 @click.option("--spec", "spec_path", type=NamedPath(), metavar="FILE", help="Spec of the operator.")
-@click.option(
-    "--expectations",
-    multiple=True,
-    type=NamedPath(),
-    help="Expectation files or folders (default: the harness's own).",
-)
+@EXPECTATIONS
 @click.option(
     "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a call in seconds."
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from harness.commands.choosing_cases import BASELINE, EXPECTATIONS
 from harness.commands.error_line import fail
 from harness.commands.named_path import NamedPath
 from harness.commands.report import write_reports, write_whole
@@ -53,13 +54,8 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
     metavar="DIR",
     help="Write the distinct calls as specs into DIR, and run nothing.",
 )
-@click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
-@click.option(
-    "--expectations",
-    multiple=True,
-    type=NamedPath(),
-    help="Expectation files or folders (default: the harness's own).",
-)
+@BASELINE
+@EXPECTATIONS
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target.")
 @click.option(
     "--timeout", type=Seconds(), default=60.0, show_default=True, help="Time limit of a call in seconds."

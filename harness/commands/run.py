@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.commands.choosing_cases import BASELINE, EXPECTATIONS, QUERIES, SPECS
 from harness.commands.error_line import fail
 from harness.commands.named_path import NamedPath
 from harness.commands.timeout import Seconds
@@ -63,13 +63,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seed of the random inputs; the cases stay the same.",
 )
-@click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
-@click.option(
-    "--expectations",
-    multiple=True,
-    type=NamedPath(),
-    help="Expectation files or folders (default: the harness's own).",
-)
+@BASELINE
+@EXPECTATIONS
 @click.option(
     "--rerun-unexpected",
     "reruns",

@@ -320,6 +320,14 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
     return None if caches == {bool(call.parameter("do_rotary", 0))} else "do_rotary, and the caches of angles"
 
 
+_PACKED = {
+    "V": lambda n: n["W"] // 3,
+    "H": lambda n: n["V"] // n["num_heads"] if n["V"] % n["num_heads"] == 0 else 0,
+    "E": lambda n: 2 * n["B"],
+    **_CACHED,
+}
+"""Dimensions where one matrix makes queries, keys and values."""
+
 OPERATORS = (
     Operator(
         "com.microsoft.Attention",
@@ -327,12 +335,7 @@ OPERATORS = (
             "input: B S D; weights: D W; bias: W; mask_index: B T | B | E | B S T; past: 2 B num_heads P H; "
             "attention_bias: B num_heads S T | 1 1 S T",
             "B S V; 2 B num_heads T H",
-            {
-                "V": lambda n: n["W"] // 3,
-                "H": lambda n: n["V"] // n["num_heads"] if n["V"] % n["num_heads"] == 0 else 0,
-                "E": lambda n: 2 * n["B"],
-                **_CACHED,
-            },
+            _PACKED,
             _past("past"),
             {"mask_index": (*MASKS, LENGTHS)},
             defaults={"P": 0},
@@ -345,12 +348,7 @@ OPERATORS = (
             "input: B S D; weight: D W; bias: W; input_scale: ; weight_scale:  | W; mask_index: B | E | B T; input_zero_point: ; "
             "weight_zero_point:  | W; past: 2 B num_heads P H",
             "B S V; 2 B num_heads T H",
-            {
-                "V": lambda n: n["W"] // 3,
-                "H": lambda n: n["V"] // n["num_heads"] if n["V"] % n["num_heads"] == 0 else 0,
-                "E": lambda n: 2 * n["B"],
-                **_CACHED,
-            },
+            _PACKED,
             _past("past"),
             {"mask_index": (LENGTHS, *MASKS), "input_scale": (SMALL,), "weight_scale": (SMALL,)},
             defaults={"P": 0},
