@@ -76,7 +76,7 @@ def _layers(view: ModelView) -> tuple[str, int, int]:
     boxes = "".join(
         _box(
             view, n, x, y, _WIDE, _TALL,
-            f'<text x="{x + 6}" y="{y + 15}">{escape(line(view.report.calls[node.call].operator, 20))}</text>',
+            f'<text x="{x + 6}" y="{y + 15}">{escape(line(view.report.calls[node.call].operator.rpartition(".")[2], 20))}</text>',
         )
         for n, (node, (x, y)) in enumerate(zip(view.report.nodes, places, strict=True))
     )  # fmt: skip
