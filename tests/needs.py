@@ -21,6 +21,7 @@ NEEDS = {
     "compiler": "tests of libraries that are compiled here",
     "index": "tests with releases of the package index",
     "notebook": "tests of the notebook of examples",
+    "openssl": "tests with certificates",
     "pythons": "tests of releases for older Pythons",
     "root": "tests as root",
     "ssh": "tests over ssh",

@@ -21,9 +21,11 @@ import pytest
 from harness.run.cluster import scheduler
 from harness.run.cluster.scheduler import NodeCame, NodeGone, TaskEnded, connected
 from tests.cluster.lacking import need_dask
+from tests.needs import need
 from tests.processes import descendants, gone
 from tests.running import ROUND, complaint, harness, lines_of, results_of, without_time
 
+ROOT = Path(__file__).parents[2]
 HARNESS = [sys.executable, "-m", "harness"]
 ONE = ["run", str(ROUND), "-t", "cpu", "-j", "1"]
 FAMILIES = ("ScatterND", "TopK", "Add", "ReduceSum", "Softmax", "Conv", "MaxPool", "LSTM")
@@ -142,14 +144,17 @@ def test_an_interrupted_run_leaves_nothing_and_goes_on(tmp_path: Path) -> None:
 
 
 @contextlib.contextmanager
-def by_hand(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+def by_hand(
+    folder: Path, workers: int, protocol: str = "tcp"
+) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """Start a scheduler and workers as a user does from a shell, without nannies; yield its address and the workers."""
     dask = [sys.executable, "-m", "dask"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
     file = folder / "scheduler.json"
     running = [
         subprocess.Popen(
-            [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
+            [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--protocol", protocol, "--no-dashboard",
+             "--scheduler-file", str(file)],
             **quiet,
         )
     ]  # fmt: skip
@@ -235,3 +240,63 @@ def test_events_and_tasks(tmp_path: Path) -> None:
         assert isinstance(came, NodeCame)
         assert sorted(cluster.nodes()) == sorted([second, came.node])
         assert cluster.inbox.empty()
+
+
+def tls(folder: Path) -> dict[str, str]:
+    """Make a certificate and Dask's configuration, as docs/cluster.md has it; return the variable that names it."""
+    folder.mkdir()
+    subprocess.run(
+        [*["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=conformance"],
+         *("-keyout", folder / "key.pem", "-out", folder / "cert.pem")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    documented = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    config = documented.split("```yaml\n", 1)[1].split("```")[0]
+    (folder / "tls.yaml").write_text(config.replace("/etc/dask", str(folder)))
+    return {"DASK_CONFIG": str(folder)}
+
+
+STRANGER = """
+import sys, distributed
+try:
+    client = distributed.Client(sys.argv[1], timeout=3)
+except (OSError, ValueError):
+    sys.exit(42)
+print(client.submit(str, 1).result())
+"""
+
+
+def refused(address: str, environment: dict[str, str]) -> bool:
+    """Say whether a scheduler lets no client in that has this environment."""
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER, address],
+        env=os.environ | environment,
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 42
+
+
+def test_no_stranger_reaches_local_nodes(tmp_path: Path) -> None:
+    need("openssl", None if shutil.which("openssl") else "install openssl")
+    with connected("local:1") as cluster:
+        address = cluster._client.scheduler.address
+        assert all(each.startswith("tls://127.0.0.1:") for each in (address, *cluster.nodes()))
+        assert refused(address, tls(tmp_path / "stranger"))
+        assert refused(address.replace("tls", "tcp"), {})
+
+
+@pytest.mark.slow
+@linux
+def test_a_cluster_behind_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("openssl", None if shutil.which("openssl") else "install openssl")
+    for name, value in tls(tmp_path / "ours").items():
+        monkeypatch.setenv(name, value)
+    with by_hand(tmp_path, 2, "tls") as (address, _):
+        assert address.startswith("tls://")
+        assert not refused(address, {})
+        assert refused(address, tls(tmp_path / "stranger"))
+        log = tmp_path / "log"
+        run = started([*ONE, "--cluster", address, "-o", str(tmp_path / "o")], log)
+        assert run.wait() == 0, log.read_text()
+    assert f"cluster {address}: 2 nodes" in log.read_text()

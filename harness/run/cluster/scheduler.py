@@ -60,7 +60,7 @@ def check_address(text: str) -> str:
     local = _LOCAL.fullmatch(text)
     if not (_REMOTE.fullmatch(text) or (local and int(local[1]) <= _MOST)):
         raise UsageError(
-            f"--cluster {shown(text)}: write tcp://HOST:PORT of a Dask scheduler, or local:N for N processes here (1 to {_MOST})"
+            f"--cluster {shown(text)}: write tls:// or tcp://HOST:PORT of a Dask scheduler, or local:N for N processes here (1 to {_MOST})"
         )
     if find_spec("distributed") is None:
         raise UsageError(
@@ -117,14 +117,17 @@ def connected(text: str) -> Iterator[DaskCluster]:
 
 async def _greeted(address: str) -> None:
     """Ask a scheduler who it is."""
+    from distributed import Security
     from distributed.core import rpc
 
-    async with rpc(address) as remote:
+    async with rpc(address, connection_args=Security().get_connection_args("client")) as remote:
         await remote.identity()
 
 
 @contextlib.contextmanager
 def _local(number: int) -> Iterator[Any]:
+    """Start nodes that know each other by a certificate of their own: whoever reaches a scheduler's port can run code
+    as its user."""
     import dask
     import distributed
 
@@ -133,7 +136,7 @@ def _local(number: int) -> Iterator[Any]:
         with (
             dask.config.set(_LOCAL_CONFIG),
             distributed.LocalCluster(
-                n_workers=number, threads_per_worker=1, processes=True, host="127.0.0.1",
+                n_workers=number, threads_per_worker=1, processes=True, host="127.0.0.1", security=True,
                 dashboard_address="127.0.0.1:8787", local_directory=scratch.name, silence_logs=logging.CRITICAL,
             ) as cluster,
         ):  # fmt: skip
