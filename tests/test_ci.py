@@ -234,5 +234,17 @@ class TestScript:
         assert (code, said) == (2, {"exit-code": "2"})
         assert not (checkout / "hacked").exists()
 
+    @pytest.mark.slow
+    def test_an_input_is_no_pattern_and_no_option(self, checkout: Path) -> None:
+        (checkout / "fake").touch()
+        (checkout / "fakf").touch()
+        code, out, said = self.run(checkout, TARGETS="fak?", SPECS="Round.yaml")
+        assert (code, said) == (2, {"exit-code": "2"}), out
+        (checkout / "-h").write_bytes((checkout / "Round.yaml").read_bytes())
+        (checkout / "Round.yaml").unlink()
+        code, out, said = self.run(checkout, TARGETS="fake", SPECS="-h")
+        assert (code, said["exit-code"]) == (0, "0"), out
+        assert "run" in said
+
     def test_wrong_usage_keeps_its_exit_code(self, checkout: Path) -> None:
         assert self.run(checkout, TARGETS="gpu", SPECS="Round.yaml")[0] == 2

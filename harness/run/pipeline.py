@@ -21,7 +21,7 @@ from harness.model.verdict import NOT_EXECUTED
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter
 from harness.run.baseline import Baseline
-from harness.run.folders import check_vacant, clear, point_latest
+from harness.run.folders import check_own, check_vacant, clear, point_latest
 from harness.run.hashes import run_hashes
 from harness.run.job import RunInputs
 from harness.run.lanes.coordinator import Coordinator, lanes
@@ -65,6 +65,7 @@ def run(request: Request) -> RunOutcome:
 
 def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
     started = time.monotonic()
+    check_own(request.out)
     earlier = Earlier(request.out) if request.resume else None
     if earlier is None:
         check_vacant(request.out, force=request.force)

@@ -53,6 +53,12 @@ def nodes_of(pid: int) -> list[int]:
     return found
 
 
+def cmdline(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
 def started(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     with open(log, "wb") as file:
         return subprocess.Popen([*HARNESS, *arguments], stdout=file, stderr=file, start_new_session=True)
@@ -189,6 +195,23 @@ def test_a_cluster_from_the_command_line(tmp_path: Path) -> None:
         assert len(lines_of(tmp_path / "again")[0]["nodes"]) == 2
         assert without_time(results_of(tmp_path / "again")) == wanted
         assert all(not descendants(worker.pid) for worker in workers[1:]), "their workers have ended"
+
+
+@pytest.mark.slow
+@linux
+def test_a_scheduler_that_dies(tmp_path: Path) -> None:
+    many = ["run", "-t", "cpu", "-j", "1", "-k", "GatherElements", "-o", str(tmp_path / "o")]
+    with by_hand(tmp_path, 2) as (address, _):
+        (pid,) = (each for each in descendants(os.getpid()) if b"scheduler-file" in cmdline(each))
+        process = started([*many, "--cluster", address], tmp_path / "log")
+        begun(process, tmp_path / "o")
+        os.kill(pid, signal.SIGKILL)
+        assert process.wait(120) == 3, (tmp_path / "log").read_text()
+    said = (tmp_path / "log").read_text().splitlines()
+    assert said[-1].startswith(
+        f"harness: --cluster {address}: the scheduler has ended; what was finished is kept: continue with: "
+    )
+    assert all(line.startswith(("harness: ", "cpu: ", "expanding ")) for line in said)
 
 
 @pytest.mark.slow

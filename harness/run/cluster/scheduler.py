@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from harness.model.errors import TargetUnavailable, UsageError, shown
+from harness.model.errors import NodesLost, TargetUnavailable, UsageError, shown
 from harness.targets.scratch import Scratch
 
 _CONNECT_SECONDS = 10
@@ -83,7 +83,8 @@ def worker_name() -> str:
 def connected(text: str) -> Iterator[DaskCluster]:
     """Connect to the scheduler at an address, or start one with its nodes here; both end with the context.
 
-    Errors: UsageError for what is no address, TargetUnavailable for a scheduler out of reach or without nodes.
+    Errors: UsageError for what is no address, TargetUnavailable for a scheduler out of reach or without nodes, NodesLost
+    for one that ends meanwhile.
     """
     check_address(text)
     with _quiet(), contextlib.ExitStack() as stack:
@@ -112,7 +113,12 @@ def connected(text: str) -> Iterator[DaskCluster]:
                 f"--cluster {text}: {what} within {_WORKERS_SECONDS} s"
                 + ("" if local else f": start some with `dask worker {text} --nthreads 1`")
             ) from error
-        yield stack.enter_context(DaskCluster(text, client))
+        try:
+            yield stack.enter_context(DaskCluster(text, client))
+        except Exception as error:
+            if client.status == "running":
+                raise
+            raise NodesLost(f"--cluster {text}: the scheduler has ended") from error
 
 
 async def _greeted(address: str) -> None:
@@ -148,15 +154,23 @@ def _local(number: int) -> Iterator[Any]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Dask's own words from stderr: what it says of nodes the run says itself."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
+    import distributed  # makes its loggers, each with a level of its own
+
+    loggers = [
+        logging.getLogger(name)
+        for name in ("distributed", *logging.root.manager.loggerDict)
+        if name.startswith(distributed.__name__)
+    ]
+    before = [logger.level for logger in loggers]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        logger.setLevel(logging.CRITICAL + 1)
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
         try:
             yield
         finally:
-            logger.setLevel(before)
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)
 
 
 class DaskCluster:
