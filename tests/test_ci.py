@@ -124,6 +124,18 @@ def test_the_file_that_names_the_cache_is_there() -> None:
     assert (ACTION / path).is_file()
 
 
+def test_actions_are_pinned_by_hash() -> None:
+    files = sorted((ROOT / ".github").rglob("*.yml"))
+    used = [
+        line.strip()
+        for file in files
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert len(used) > 20
+    assert not [line for line in used if not re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v[0-9.]+$", line)]
+
+
 class TestAnnotations:
     def test_one_stands_for_an_entry_at_its_line(self, checkout: Path) -> None:
         assert harness("run", "Round.yaml", "-t", "fake,script=script.yaml", "-o", "run").code == 1
