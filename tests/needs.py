@@ -21,14 +21,16 @@ NEEDS = {
     "compiler": "tests of libraries that are compiled here",
     "index": "tests with releases of the package index",
     "notebook": "tests of the notebook of examples",
+    "openssl": "tests with certificates",
     "pythons": "tests of releases for older Pythons",
+    "root": "tests as root",
     "ssh": "tests over ssh",
     "unshare": "tests of unshare around the Windows runtime",
     "windows": "tests of the Windows runtime",
 }
 """What can be lacking, and how the tests that need it are called."""
 ALL = "all"
-NOT_IN_ALL = {"pythons"}
+NOT_IN_ALL = {"pythons", "root"}
 """What no package of the system provides: it is required only by name."""
 _PREFIX = "needs "
 

@@ -124,6 +124,18 @@ def test_the_file_that_names_the_cache_is_there() -> None:
     assert (ACTION / path).is_file()
 
 
+def test_actions_are_pinned_by_hash() -> None:
+    files = sorted((ROOT / ".github").rglob("*.yml"))
+    used = [
+        line.strip()
+        for file in files
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert len(used) > 20
+    assert not [line for line in used if not re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v[0-9.]+$", line)]
+
+
 class TestAnnotations:
     def test_one_stands_for_an_entry_at_its_line(self, checkout: Path) -> None:
         assert harness("run", "Round.yaml", "-t", "fake,script=script.yaml", "-o", "run").code == 1
@@ -233,6 +245,18 @@ class TestScript:
         code, _, said = self.run(checkout, TARGETS="fake", SPECS="$(touch hacked).yaml")
         assert (code, said) == (2, {"exit-code": "2"})
         assert not (checkout / "hacked").exists()
+
+    @pytest.mark.slow
+    def test_an_input_is_no_pattern_and_no_option(self, checkout: Path) -> None:
+        (checkout / "fake").touch()
+        (checkout / "fakf").touch()
+        code, out, said = self.run(checkout, TARGETS="fak?", SPECS="Round.yaml")
+        assert (code, said) == (2, {"exit-code": "2"}), out
+        (checkout / "-h").write_bytes((checkout / "Round.yaml").read_bytes())
+        (checkout / "Round.yaml").unlink()
+        code, out, said = self.run(checkout, TARGETS="fake", SPECS="-h")
+        assert (code, said["exit-code"]) == (0, "0"), out
+        assert "run" in said
 
     def test_wrong_usage_keeps_its_exit_code(self, checkout: Path) -> None:
         assert self.run(checkout, TARGETS="gpu", SPECS="Round.yaml")[0] == 2

@@ -175,6 +175,25 @@ class TestFolders:
         assert ran.code == 1
         assert [each["outcome"] for each in results_of(tmp_path / "run").values()] == ["oracle_error"]
 
+    @pytest.mark.parametrize("part", ["operator", "domain", "attribute", "output"])
+    def test_names_of_strangers_are_shown_as_escapes(self, tmp_path: Path, part: str) -> None:
+        hostile = "a\x1b[2J\x9b31m\u202eb\0\u200bc\nharness: fine"
+        node = helper.make_node(hostile if part == "operator" else "Abs", ["x"], ["y"])
+        if part == "domain":
+            node.domain = hostile
+        if part == "attribute":
+            node.attribute.append(helper.make_attribute(hostile, 1))
+        if part == "output":
+            node.output.append(hostile)
+        node_test(tmp_path / "test_hostile", node)
+        plain_test(tmp_path / "test_abs")
+        ended = harness("import", tmp_path, "-o", tmp_path / "specs", "--all")
+        assert ended.code == 0
+        assert r"a\x1b[2J\x9b31m\u202eb\x00\u200bc\nharness: fine" in ended.out or part == "output"
+        shown = ended.out + ended.err
+        assert not [sign for sign in shown if not sign.isprintable() and sign != "\n"]
+        assert "\nharness: fine" not in shown
+
     def test_specs_are_not_replaced_unasked(self, tmp_path: Path) -> None:
         plain_test(tmp_path / "tests" / "test_abs")
         out = tmp_path / "specs"

@@ -72,6 +72,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
         (
             "commands/finish.py",
             "commands/report.py",
+            "commands/start.py",
             "triage/reduction/element_cost.py",
             "triage/reduction/elements.py",
         ),

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import click
 
-from harness.commands.error_line import fail
+from harness.commands.error_line import LEFT, fail, nowhere
 from harness.commands.help_texts import IN_ONE_LINE, dressed
 from harness.model import interrupt
-from harness.model.errors import HarnessError, HarnessFault
+from harness.model.errors import HarnessError, HarnessFault, UsageError, limit
 from harness.render import plain_signs
 
 
@@ -67,9 +67,7 @@ class _Commands(click.Group):
             done = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            from harness.render.console import LEFT, nobody_reads
-
-            nobody_reads()
+            nowhere(sys.stdout)
             sys.exit(LEFT)
         return done
 
@@ -120,5 +118,8 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - Python's own exit code for it would say "unexpected results"
         if interrupt.behind(error):
             fail("interrupted", interrupt.EXIT_CODE)
+        if (what := limit(error)) is not None:
+            nowhere(sys.stdout)  # where it may be that nothing can be written
+            fail(what, UsageError.exit_code)
         traceback.print_exc()
         fail(f"a fault in the harness: {type(error).__name__}: {error}", HarnessFault.exit_code)

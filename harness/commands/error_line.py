@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 
 from harness.model.errors import NothingRan
+
+LEFT = 141
+"""The exit code of a command whose reader left: that of a program which SIGPIPE ends."""
 
 
 def check_complete(*runs: Path) -> None:
@@ -21,11 +26,21 @@ def check_complete(*runs: Path) -> None:
         fail("\n".join(said), NothingRan.exit_code)
 
 
+def nowhere(stream: TextIO) -> None:
+    """Let what is still to be written to a standard stream go nowhere: its reader left, or its disk is full."""
+    with suppress(OSError, ValueError):  # a stream of a test has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Write the line and end the process with the code."""
     from harness.render.text import visible
 
-    click.echo(
-        "\n".join(f"harness: {line}" for line in visible(message).splitlines()) or "harness: failed", err=True
-    )
+    try:
+        click.echo(
+            "\n".join(f"harness: {line}" for line in visible(message).splitlines()) or "harness: failed",
+            err=True,
+        )
+    except OSError:
+        nowhere(sys.stderr)
     sys.exit(code)

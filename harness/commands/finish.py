@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
+from harness.commands.error_line import nowhere
 from harness.commands.report import write_reports
 from harness.model.errors import UsageError
-from harness.render.console import Console, nobody_reads
+from harness.render.console import Console
 from harness.render.html import read_page
 from harness.render.report import render_markdown
 from harness.render.terminal import render_terminal
@@ -46,4 +47,4 @@ def finish(path: Path) -> None:
     except (
         BrokenPipeError
     ):  # `harness run | head`: the reader has seen enough, the exit code still says how the run ended
-        nobody_reads()
+        nowhere(sys.stdout)

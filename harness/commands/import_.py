@@ -16,6 +16,7 @@ from harness.compile.onnx_cases import onnx_tests
 from harness.model.errors import NothingRan, UsageError
 from harness.model.onnx_schemas import operator_versions
 from harness.operators import OPERATORS
+from harness.render.text import one_line
 from harness.run.importing import Import, entries_of, write_specs
 
 ONNX = "onnx"
@@ -52,11 +53,11 @@ def import_command(source: str, operators: tuple[str, ...], output: Path, force:
     where = f"onnx {onnx.__version__}" if source == ONNX else "a folder of backend tests"
     write_specs(found, output, f"Imported by `harness import` from {where}.", done, force=force)
     for line in _left_out(done, every=every):
-        click.echo(line)
+        click.echo(one_line(line))
     if not done.written:
         raise NothingRan(_nothing(source, operators))
     for line in _summary(done, output, every=every):
-        click.echo(line)
+        click.echo(one_line(line))
 
 
 def _check(operators: tuple[str, ...]) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.render.text import json_text
 
 if TYPE_CHECKING:
     from harness.model.case import Case
@@ -89,4 +89,4 @@ def _json(case: Case) -> str:
         "source": case.source,
         "levels": case.levels,
     }
-    return msgspec.json.encode(described).decode()
+    return json_text(described)

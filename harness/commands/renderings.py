@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import click
-import msgspec
 
 from harness.commands.named_path import NamedPath
 from harness.commands.report import write_whole
@@ -17,6 +16,7 @@ from harness.render.document import Document
 from harness.render.document_html import write_html
 from harness.render.document_markdown import write_markdown
 from harness.render.document_terminal import write_terminal
+from harness.render.text import json_text
 
 Shown = TypeVar("Shown")
 _WIDTH = 80
@@ -34,9 +34,7 @@ class Renderings(Generic[Shown]):
         self._document = document
         self._texts = {
             "markdown": lambda shown: write_markdown(document(shown)),
-            "json": lambda shown: (
-                msgspec.json.format(msgspec.json.encode(data(shown)), indent=1).decode() + "\n"
-            ),
+            "json": lambda shown: json_text(data(shown), indent=1) + "\n",
             "html": lambda shown: write_html(document(shown)),
             **texts,
         }

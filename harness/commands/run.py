@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Run on the nodes of a Dask cluster: tcp://HOST:PORT of its scheduler, or local:N for N processes here.",
+    help="Run on the nodes of a Dask cluster: tls:// or tcp://HOST:PORT of its scheduler, or local:N for N processes here.",
 )
 @click.option(
     "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a case in seconds."

@@ -14,8 +14,20 @@ _COLLECTED_AFTER = 50_000, 20, 50
 them took 10 to 20 % of `check`, `compare` and reports."""
 
 
+def _open_streams() -> None:
+    """Give a process that was started without standard streams the null device: the first files that it opens would
+    take their numbers."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
 def main() -> None:
     """Run the command line."""
+    _open_streams()
     # before NumPy loads: its BLAS would spin on every core, to no gain, and round as their number has it
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(*_COLLECTED_AFTER)

@@ -11,6 +11,7 @@ HarnessError            exit code
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -59,6 +60,32 @@ class HarnessFault(HarnessError):
     """The harness itself is at fault."""
 
     exit_code = 5
+
+
+_LIMITS = {
+    getattr(errno, name, None)
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EMFILE",
+        "ENFILE",
+        "ENOMEM",
+        "EAGAIN",
+        "ENAMETOOLONG",
+        "EROFS",
+        "EFBIG",
+        "EIO",
+    )
+}
+
+
+def limit(error: BaseException) -> str | None:
+    """Say which limit of the machine an error comes from; None for any other."""
+    if isinstance(error, MemoryError):
+        return "this machine gives no more memory"
+    if isinstance(error, OSError) and error.errno in _LIMITS:
+        return ": ".join(map(str, filter(None, (error.filename, error.strerror))))
+    return None
 
 
 def shown(text: str, limit: int = 40) -> str:

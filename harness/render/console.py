@@ -9,8 +9,6 @@ from typing import Any
 import rich.console
 
 PIPED = 120
-LEFT = 141
-"""The exit code of a command whose reader left: that of a program which SIGPIPE ends."""
 
 
 class Console(rich.console.Console):
@@ -31,8 +29,3 @@ class Console(rich.console.Console):
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
-
-
-def nobody_reads() -> None:
-    """Let what is still to be written to standard output go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,13 +13,11 @@ from datetime import datetime, timezone
 from itertools import chain
 from typing import Any
 
-import msgspec
-
 from harness.model.header import Header
 from harness.model.result import Repeats, Result
 from harness.render.foreign import MESSAGE, entry_of, numbers, shown, status, summary
 from harness.render.payload import meaning
-from harness.render.text import line, message, visible
+from harness.render.text import json_text, line, message, visible
 from harness.results.cell import state_of
 from harness.results.runfile import RunReader
 from harness.results.summary import missing, target_facts
@@ -27,10 +25,6 @@ from harness.results.tally import Tally
 
 _STATUS = {"passed": "passed", "failed": "failed", "error": "failed", "known": "other", "skipped": "skipped"}
 _MOMENT = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T-]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)")
-
-
-def _dump(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def render_ctrf(open_run: Callable[[], RunReader], *, only_unexpected: bool = False) -> Iterator[str]:
@@ -63,14 +57,19 @@ def render_ctrf(open_run: Callable[[], RunReader], *, only_unexpected: bool = Fa
         "duration": length,
         "extra": numbers(readings),
     }
-    environment = {"extra": {target: dict(target_facts(info)) for target, info in header.targets.items()}}
+    environment = {
+        "extra": {
+            visible(target): {visible(name): visible(fact) for name, fact in target_facts(info)}
+            for target, info in header.targets.items()
+        }
+    }
     yield '{"reportFormat":"CTRF","specVersion":"0.0.0","generatedBy":"onnxruntime-conformance-harness","results":{'
     yield '"tool":{"name":"onnxruntime-conformance-harness"},'
-    yield f'"summary":{_dump(head)},"environment":{_dump(environment)},"tests":['
+    yield f'"summary":{json_text(head)},"environment":{json_text(environment)},"tests":['
     comma = "\n"
     tests = (_test(result, header) for result in shown(open_run(), header, only_unexpected))
     for test in chain((_lacking(text) for text in lacks), tests):
-        yield comma + _dump(test)
+        yield comma + json_text(test)
         comma = ",\n"
     yield "\n]}}\n"
 
@@ -93,12 +92,12 @@ def _start(header: Header) -> int:
 def _lacking(text: str) -> dict[str, Any]:
     """Return a failed test for what the run lacks."""
     return {
-        "name": text,
+        "name": visible(text),
         "status": "failed",
         "duration": 0,
         "suite": ["run"],
         "rawStatus": "incomplete",
-        "message": text,
+        "message": visible(text),
     }
 
 
@@ -108,7 +107,7 @@ def _test(result: Result, header: Header) -> dict[str, Any]:
         "name": visible(result.case) or "(no id)",
         "status": _STATUS[state],
         "duration": round(result.seconds * 1000),
-        "suite": [result.target, result.operator],
+        "suite": [visible(result.target), visible(result.operator)],
         "rawStatus": result.outcome.value,
         "tags": [result.validity.value, result.verdict.value, meaning(result)],
     }

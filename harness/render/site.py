@@ -36,7 +36,7 @@ CASES = 5000
 FOLDED = 12
 """Cases of a group from which its list is folded."""
 _TONES = {"bad": "failing", "warn": "partial", "good": "pass"}
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{,99}")
 
 
 def render_site(site: Site) -> Iterator[tuple[str, str]]:

@@ -3,8 +3,12 @@ paths."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from typing import Any
+
+import msgspec
 
 _AFTER_ROOT = r"(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
 _PATH = re.compile(rf"(?<![\w.:/\\]){_AFTER_ROOT}")
@@ -36,6 +40,13 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """Write an id or a name as `visible` does, and on one line."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def json_text(value: Any, *, indent: int = 0) -> str:
+    """Write JSON with characters that hide or reorder text as escapes of JSON, which a reader undoes."""
+    encoded = msgspec.json.encode(value)
+    text = (msgspec.json.format(encoded, indent=indent) if indent else encoded).decode()
+    return text if text.isascii() else _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def _escape(character: str) -> str:

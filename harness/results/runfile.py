@@ -69,7 +69,7 @@ class RunWriter:
             try:
                 self.flush()
             except HarnessFault:
-                self._file.close()
+                self.discard()  # a run without a header is none
                 raise
 
     def add(self, record: Result | Header | End) -> None:

@@ -99,6 +99,14 @@ def make(folder: Path) -> None:
         ) from error
 
 
+def check_own(folder: Path) -> None:
+    """Raise UsageError where what a run writes in a folder is a link, which leads out of it."""
+    names = ("run.jsonl", ".run.jsonl.part", "artifacts", *_REPORTS, *(f"{name}.part" for name in _REPORTS))
+    for path in (*(folder / name for name in names), *(folder / "artifacts").glob("*.npz")):
+        if path.is_symlink():
+            raise UsageError(f"{path}: is a link; choose another folder with -o, or remove it")
+
+
 def clear(folder: Path) -> None:
     """Take away what an earlier run left beside its run file: tensors and reports, which would pass for the
     new one's."""

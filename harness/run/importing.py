@@ -21,6 +21,7 @@ from harness.model.case import Case
 from harness.model.caseid import CaseKey
 from harness.model.errors import SpecError, UsageError
 from harness.operators.base import Undefined
+from harness.render.text import one_line
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
@@ -81,7 +82,7 @@ def entries_of(tests: Iterable[BackendTest], origin: str, done: Import) -> dict[
         for number, data in enumerate(test.data_sets):
             several = len(test.data_sets) > 1
             try:
-                case = case_of("imported", f"{origin} {test.name}", test.model, data)
+                case = case_of("imported", f"{origin} {one_line(test.name)}", test.model, data)
                 _check(case)
             except LeftOut as error:
                 done.leave_out(f"{test.name}, data set {number}" if several else test.name, error)

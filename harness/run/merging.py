@@ -16,7 +16,7 @@ from harness.model.header import Header
 from harness.model.result_key import artifact_name
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, RunWriter
-from harness.run.folders import check_vacant, clear, make
+from harness.run.folders import check_own, check_vacant, clear, make
 from harness.run.hashes import hash_files, run_hashes
 from harness.run.pipeline import RunOutcome
 from harness.run.request import new_run_id
@@ -41,6 +41,7 @@ def merge_runs(
     path = folder / "run.jsonl"
     if any(reader.path.resolve() == path.resolve() for reader in readers):
         raise UsageError(f"{path}: is one of the runs to merge; choose another folder with -o")
+    check_own(folder)
     check_vacant(folder, force=force)
     make(folder)
     first = readers[0].header

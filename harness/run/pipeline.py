@@ -19,7 +19,7 @@ from harness.model.progress import PLANNING
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter
 from harness.run.baseline import Baseline
-from harness.run.folders import check_vacant, clear, make, point_latest
+from harness.run.folders import check_own, check_vacant, clear, make, point_latest
 from harness.run.hashes import run_hashes
 from harness.run.job import RunInputs
 from harness.run.processes.coordinator import Coordinator, coordinator
@@ -62,6 +62,7 @@ def run(request: Request) -> RunOutcome:
 
 def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
     started = time.monotonic()
+    check_own(request.out)
     earlier = Earlier(request.out) if request.resume else None
     if earlier is None:
         check_vacant(request.out, force=request.force)

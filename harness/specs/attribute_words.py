@@ -106,10 +106,10 @@ def _of(operator: str, name: str, attribute: Attribute, call: Call) -> Iterator[
         yield LEFT_OUT
     elif documented_values(operator, name):
         yield str(int(bool(value))) if isinstance(value, int) else str(value)
-    elif name in load("attribute_values.yaml")["types"]:
-        yield BY_ONNX_NUMBER[int(value)].name if int(value) in BY_ONNX_NUMBER else ""  # type: ignore[arg-type] # an INT
-    elif roles().get(name) == "dimension":
-        yield from _place(int(value), len(call.first.shape))  # type: ignore[arg-type] # an INT
+    elif isinstance(value, int) and name in load("attribute_values.yaml")["types"]:
+        yield BY_ONNX_NUMBER[value].name if value in BY_ONNX_NUMBER else ""
+    elif isinstance(value, int) and roles().get(name) == "dimension":
+        yield from _place(value, len(call.first.shape))
     elif attribute.default is not None:
         yield "default" if value == attribute.default else "other"
     else:

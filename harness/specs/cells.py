@@ -77,13 +77,19 @@ class _ShownCells:
 
 
 def cell_coverages(selection: Selection) -> list[CellCoverage]:
-    """Count for every operator of a selection, by name."""
+    """Count for every operator of a selection, by name; of graphs ONNX documents no values."""
     seen = {
         spec.model.operator: _ShownCells(OPERATORS[spec.model.operator], spec.directml)
         for spec in selection.plan.specs
+        if spec.graph is None
     }
     for case in selection:
-        if case.directml is None and case.validity is not Validity.INVALID and case.options.variant is None:
+        if (
+            case.operator in seen
+            and case.directml is None
+            and case.validity is not Validity.INVALID
+            and case.options.variant is None
+        ):
             seen[case.operator].add(case)
     opsets = {spec.model.operator: spec.opsets for spec in selection.plan.specs}
     return [_coverage(each, opsets[name]) for name, each in sorted(seen.items()) if each.cases]

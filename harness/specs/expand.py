@@ -287,29 +287,26 @@ def _planned(
     if kept is not None:
         return kept.literals, list(_read(spec, operator, kept.sweeps))
     if spec.graph is not None:
-        cases = [*literal_cases(spec, operator, problems), *graph_cases(spec.graph, Counter())]
+        cases: list[Case] = []
+        with spec.noting((), problems):
+            cases += [*literal_cases(spec, operator, problems), *graph_cases(spec.graph, Counter())]
         if keeps and len(problems) == before and kept_plans.keeps(spec, operator):
             kept_plans.write(spec, KeptPlan(cases, []))
         return cases, ()
     written = list(literal_cases(spec, operator, problems))
     sweeps: list[SweepPlan] = []
     for number, sweep in sweeps_of(spec, operator, problems):
-        found = sweep_problems(spec, operator, number, sweep)
-        if not found:
-            calls = SweepCalls(
-                spec,
-                operator,
-                sweep,
-                everything=everything,
-                thorough=thorough,
-            )
-            try:
-                found = calls.problems(number)
-            except NoDomain as error:
-                what = f"{operator.name} does not say what `all` stands for; list values"
-                found = [spec.problem(("sweeps", number, "attributes", error.args[0]), what)]
-            sweeps.append(SweepPlan(spec, operator, sweep, calls))
-        problems.extend(found)
+        with spec.noting(("sweeps", number), problems):
+            found = sweep_problems(spec, operator, number, sweep)
+            if not found:
+                calls = SweepCalls(spec, operator, sweep, everything=everything, thorough=thorough)
+                try:
+                    found = calls.problems(number)
+                except NoDomain as error:
+                    what = f"{operator.name} does not say what `all` stands for; list values"
+                    found = [spec.problem(("sweeps", number, "attributes", error.args[0]), what)]
+                sweeps.append(SweepPlan(spec, operator, sweep, calls))
+            problems.extend(found)
     if spec.built_in and len(problems) == before:
         written.extend(api_cases(spec, written, sweeps))
         if keeps and kept_plans.keeps(spec, operator):

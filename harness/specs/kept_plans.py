@@ -18,12 +18,23 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from harness.model.cache_folder import cache_folder, put
-from harness.model.case import Case
+from harness.model.case import (
+    Case,
+    DirectmlOptions,
+    DirectmlTensor,
+    Options,
+    TensorSpec,
+    TensorValue,
+    Validity,
+)
+from harness.model.dtypes import Array
 from harness.operators import COLLECTED, VARIABLE
-from harness.operators.base import Operator
+from harness.operators.base import Call, Operator, TensorType
 from harness.specs import digests, family_sweeps
-from harness.specs.combination import CallGroup
+from harness.specs.combination import CallGroup, Input, SweepStep
 from harness.specs.covering import CoveringArray
 from harness.specs.load import LoadedSpec
 
@@ -101,7 +112,7 @@ def could_have(spec: LoadedSpec, operator: Operator) -> bool:
 def write(spec: LoadedSpec, plan: KeptPlan) -> None:
     """Keep the plan of a spec, and no more than a few of those before."""
     path = _path(spec)
-    data = pickle.dumps(plan, protocol=5)
+    data = _dumped(plan)
     with contextlib.suppress(OSError):
         put(path, sha256(data).digest() + data)
         same = sorted(
@@ -131,22 +142,40 @@ def _families(folder: Path) -> bytes:
     return digests.files(sorted(folder.glob("*.yaml")))
 
 
+def _array(elements: bytes | list[Any], dtype: str, shape: tuple[int, ...]) -> Array:
+    """Return an array of a plan again. NumPy refuses objects out of bytes."""
+    flat: Array = (
+        np.frombuffer(elements, dtype) if isinstance(elements, bytes) else np.array(elements, object)
+    )
+    found: Array = flat.reshape(shape).copy()
+    return found
+
+
+def _reduced(array: Array) -> tuple[Any, ...]:
+    elements = array.ravel().tolist() if array.dtype.hasobject else array.tobytes()
+    return _array, (elements, array.dtype.str, array.shape)
+
+
+_PARTS = {(each.__module__, each.__qualname__): each for each in (
+    KeptPlan, KeptCalls, Case, Options, Validity, TensorSpec, TensorValue, DirectmlOptions, DirectmlTensor, CallGroup, SweepStep,
+    Input, Call, TensorType, CoveringArray, Counter, _array,
+)}  # fmt: skip
+"""All that a plan may be made of besides numbers, texts, tuples, lists and dictionaries: types that hold data and do nothing."""
+
+
+def _dumped(plan: Any) -> bytes:
+    with io.BytesIO() as file:
+        pickler = pickle.Pickler(file, protocol=5)
+        pickler.dispatch_table = {np.ndarray: _reduced}
+        pickler.dump(plan)
+        return file.getvalue()
+
+
 class _Unpickler(pickle.Unpickler):
     """Makes what a plan consists of and nothing else, whatever a file says."""
 
     def find_class(self, module: str, name: str) -> Any:
-        ours = module.partition(".")[0] == "harness" and module.split(".")[1] in _ROOMS
-        if ours and isinstance(found := super().find_class(module, name), type):
-            return found
-        arrays = module.partition(".")[0] == "numpy" and name in (
-            "_frombuffer",
-            "_reconstruct",
-            "ndarray",
-            "dtype",
-        )
-        if arrays or (module, name) in _OTHERS:
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of a plan")
-
-
-_OTHERS = {("collections", "Counter"), ("collections", "OrderedDict")}
+        try:
+            return _PARTS[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"{module}.{name} is no part of a plan") from None

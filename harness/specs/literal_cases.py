@@ -30,7 +30,7 @@ from harness.specs.literal_schema import LiteralCase
 from harness.specs.literals import documented_array, to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.option_problems import option_problems
-from harness.specs.source import Key
+from harness.specs.source import Key, KeyPath
 from harness.specs.stored import stored_array
 
 _DEPLOYED: tuple[dict[str, Any], ...] = (
@@ -47,37 +47,44 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
     `problems`."""
     for number, literal in enumerate(spec.model.cases):
         at = ("cases", number)
-        options = Options(**{field: getattr(literal.options, field) for field in Options.__struct_fields__})
-        asked = api.literal_options(literal.directml)
-        found = [
-            *_deployed_problems(spec, literal, options, at),
-            *option_problems(spec, operator, options, (*at, "options")),
-            *_fill_problems(spec, operator, literal, at),
-            *api.problems(spec, operator, options, literal.directml, asked, at),
-        ]
-        problems.extend(found)
-        if found:
-            continue
-        for opset in api.opsets(literal, spec):
-            arrays, specs = _inputs(spec, opset, literal)
-            case = _case(spec, operator, literal, opset, options, asked, specs, arrays)
-            try:
-                call = call_of(case)
-            except Unfit as error:
-                problems.append(spec.problem(at, f"the nodes do not fit together at opset {opset}: {error}"))
-                break
-            what = _validity_problem(spec, operator, literal, case, call)
-            if what is not None:
-                problems.append(spec.problem(at, what))
-                break
-            what = api.unfit(operator, asked, call)
-            if what is not None:
-                problems.append(spec.problem((*at, "directml", "dimension_count"), what))
-                break
-            case = msgspec.structs.replace(case, documented=_documented(spec, literal, call))
-            yield msgspec.structs.replace(case, levels=levels_of(case, call))
-            if literal.deployed:
-                yield from _deployed(operator, literal, case)
+        with spec.noting(at, problems):
+            yield from _cases(spec, operator, literal, at, problems)
+
+
+def _cases(
+    spec: LoadedSpec, operator: Operator, literal: LiteralCase, at: KeyPath, problems: list[str]
+) -> Iterator[Case]:
+    options = Options(**{field: getattr(literal.options, field) for field in Options.__struct_fields__})
+    asked = api.literal_options(literal.directml)
+    found = [
+        *_deployed_problems(spec, literal, options, at),
+        *option_problems(spec, operator, options, (*at, "options")),
+        *_fill_problems(spec, operator, literal, at),
+        *api.problems(spec, operator, options, literal.directml, asked, at),
+    ]
+    problems.extend(found)
+    if found:
+        return
+    for opset in api.opsets(literal, spec):
+        arrays, specs = _inputs(spec, opset, literal)
+        case = _case(spec, operator, literal, opset, options, asked, specs, arrays)
+        try:
+            call = call_of(case)
+        except Unfit as error:
+            problems.append(spec.problem(at, f"the nodes do not fit together at opset {opset}: {error}"))
+            break
+        what = _validity_problem(spec, operator, literal, case, call)
+        if what is not None:
+            problems.append(spec.problem(at, what))
+            break
+        what = api.unfit(operator, asked, call)
+        if what is not None:
+            problems.append(spec.problem((*at, "directml", "dimension_count"), what))
+            break
+        case = msgspec.structs.replace(case, documented=_documented(spec, literal, call))
+        yield msgspec.structs.replace(case, levels=levels_of(case, call))
+        if literal.deployed:
+            yield from _deployed(operator, literal, case)
 
 
 def _deployed(operator: Operator, literal: LiteralCase, case: Case) -> Iterator[Case]:

@@ -3,7 +3,9 @@ Reports all problems of all files at once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import traceback
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.model import onnx_schemas
-from harness.model.errors import SpecError
+from harness.model.errors import HarnessError, SpecError
 from harness.model.operator_schema import OperatorSchema
 from harness.model.query import Query
 from harness.model.reference import kernels
@@ -54,6 +56,17 @@ class LoadedSpec:
         """Whether the spec comes with the harness."""
         parent = self.path.resolve().parent
         return default_folder().resolve() in (parent, parent.parent)
+
+    @contextmanager
+    def noting(self, path: KeyPath, problems: list[str]) -> Iterator[None]:
+        """Note as a problem what a mistake that no check foresees runs into; in a spec of the harness's own it is a
+        defect."""
+        try:
+            yield
+        except Exception as error:  # anything: operators compute with what a spec says
+            if self.built_in or isinstance(error, HarnessError):
+                raise
+            problems.append(self.problem(path, unforeseen(error)))
 
     @property
     def opsets(self) -> tuple[int, ...]:
@@ -145,6 +158,8 @@ def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
             specs.append(_load(path))
         except SpecError as error:
             problems.extend(error.problems)
+        except Exception as error:  # noqa: BLE001 - anything: a graph's operators compute with what it says
+            problems.append(f"{source.label_of(path)}:1: {unforeseen(error)}")
     first: dict[str, LoadedSpec] = {}
     for spec in specs:
         earlier = first.setdefault(spec.model.operator, spec)
@@ -155,6 +170,13 @@ def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
                 )
             )
     return specs, problems
+
+
+def unforeseen(error: Exception) -> str:
+    """Say what stopped the reading of a spec, and where in the code."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    where = "/".join(Path(at.filename).parts[-2:])
+    return f"this cannot be planned: {type(error).__name__} in {where}:{at.lineno}: {' '.join(str(error).split())}"
 
 
 def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = False) -> list[Path]:

@@ -7,6 +7,7 @@ import gzip
 import lzma
 import os
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,52 +20,9 @@ from harness.targets.fake_script import Script
 from harness.targets.runtimes import environments
 from tests.campaign.mutations import BYTES, LINES, TEXT, Mutation
 from tests.histories import CASE, INVALID, OPEN, OTHER, write_run
-from tests.running import harness, script_of
+from tests.running import SPECS, harness, script_of
 
 _ALLOWED = {0, 1, 2, 3, 4}
-SPEC = """\
-operator: GatherElements
-opsets: [11, 13]
-lowers_to: {directml: DML_OPERATOR_GATHER_ELEMENTS}
-because: elements are moved
-cases:
-  - name: example
-    source: ONNX
-    attributes: {axis: 1}
-    inputs:
-      data: {dtype: float32, values: [[1, 2.5], [-0.0, .inf]]}
-      indices: {dtype: int64, values: [[0, 0], [1, 0]]}
-    output: [[1, 1], [.inf, -0.0]]
-  - name: refused
-    validity: invalid
-    rule: "index values within [-s, s-1]"
-    inputs:
-      data: {dtype: float16, fill: ordinary, shape: [2, 3]}
-      indices: {dtype: int32, values: [[5]]}
-    options: {shapes: static, initializer: indices, optimization: all}
-sweeps:
-  - name: extents
-    data: {dtype: [float32, int8], shape: [[5], [3, 4]]}
-    indices: {dtype: [int32, int64], extent: [one, fewer, same, more], values: [in_range, negative, boundary]}
-    attributes: {axis: all}
-    options: {shapes: [symbolic, static], neighbours: [false, true]}
-  - name: api
-    directml: {dimension_count: [null, 5], in_place: [null, InputTensor], layout: {InputTensor: [packed, padded]}}
-    data: {dtype: float32, shape: [[3, 4]]}
-    indices: {dtype: [int32, uint32], extent: same, values: in_range}
-    attributes: {axis: [0, -1]}
-"""
-GATHER_ND = """\
-operator: GatherND
-opsets: [12, 13]
-lowers_to: {directml: [DML_OPERATOR_GATHER_ND, DML_OPERATOR_GATHER_ND1]}
-because: elements are moved
-sweeps:
-  - name: tuples
-    data: {dtype: [float32, string, bool], shape: [[2, 3, 4], [2, 0]]}
-    indices: {dtype: [int64], outer: [[], [2], [3, 1]], tuple: all, values: [first, mixed, far_above, wraps_to_legal]}
-    attributes: {batch_dims: [0, 1]}
-"""
 ROUND = """\
 operator: Round
 opsets: [11, 22]
@@ -103,7 +61,7 @@ class Kind(NamedTuple):
     campaign."""
 
     mutations: Sequence[Mutation]
-    whole: Callable[[Path], bytes]
+    whole: Callable[[Path], Sequence[bytes]]
     use: Callable[[Path, bytes, random.Random], None]
 
 
@@ -120,8 +78,25 @@ def _command(*arguments: str | Path) -> None:
 
 
 def _spec(folder: Path, data: bytes, rng: random.Random) -> None:
+    """What plans a spec, and a run of one case in some hundred on a target that computes nothing."""
     path = _written(folder / "spec.yaml", data)
-    _command(*rng.choice((("check", path), ("list", path, "--count"))))
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    run = (
+        "run",
+        path,
+        "-t",
+        f"fake,script={folder / 'none.yaml'}",
+        "-j",
+        "1",
+        "--shard",
+        f"{rng.randrange(1, 100)}/100",
+    )
+    _command(
+        *rng.choice((
+            ("check", path), ("list", path), ("list", path, "--json"), ("list", path, "--count", "--thorough"),
+            ("coverage", path, "--missing"), ("coverage", path, "--json"), (*run, "-o", folder / "out"),
+        ))
+    )  # fmt: skip
 
 
 def _expectations(folder: Path, data: bytes, rng: random.Random) -> None:
@@ -223,16 +198,16 @@ def _written(path: Path, data: bytes) -> Path:
     return path
 
 
-def _compressed(folder: Path) -> bytes:
+def _compressed(folder: Path) -> Sequence[bytes]:
     data = (folder / "run" / "run.jsonl").read_bytes()
-    return lzma.compress(data) if os.getpid() % 2 else gzip.compress(data)
+    return [lzma.compress(data), gzip.compress(data)]
 
 
 def prepare(folder: Path) -> None:
     """Make the undamaged files."""
-    for name, text in (("GatherElements", SPEC), ("GatherND", GATHER_ND), ("Round", ROUND)):
-        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    (folder / "Round.yaml").write_text(ROUND, encoding="utf-8")
     (folder / "Round.known.yaml").write_text(EXPECTATIONS, encoding="utf-8")
+    (folder / "none.yaml").write_text("rules: []\n", encoding="utf-8")
     script = script_of(
         folder, [("Round@22:X=float16", "ulp"), ("Round@11", "reject"), ("Round@22:X=bfloat16", "nan")]
     )
@@ -262,22 +237,31 @@ def prepare(folder: Path) -> None:
     )
 
 
-def _of(name: str) -> Callable[[Path], bytes]:
-    return lambda folder: (folder / name).read_bytes()
+def _of(name: str) -> Callable[[Path], Sequence[bytes]]:
+    return lambda folder: [(folder / name).read_bytes()]
+
+
+def _all(pattern: str) -> Callable[[Path], Sequence[bytes]]:
+    return lambda _: [path.read_bytes() for path in sorted(SPECS.glob(pattern))]
 
 
 KINDS: dict[str, Kind] = {
-    "spec": Kind(TEXT, _of("GatherElements.yaml"), _spec),
-    "spec of tuples": Kind(TEXT, _of("GatherND.yaml"), _spec),
-    "spec of one input": Kind(TEXT, _of("Round.yaml"), _spec),
-    "expectations": Kind(TEXT, _of("Round.known.yaml"), _expectations),
-    "script": Kind(TEXT, lambda _: SCRIPT.encode(), _script),
+    "spec": Kind(TEXT, _all("[A-Z]*.yaml"), _spec),
+    "graph": Kind(TEXT, _all("graphs/*.yaml"), _spec),
+    "expectations": Kind(
+        TEXT,
+        lambda folder: [*_of("Round.known.yaml")(folder), *_all("expectations/*.yaml")(folder)],
+        _expectations,
+    ),
+    "script": Kind(TEXT, lambda _: [SCRIPT.encode()], _script),
     "run": Kind(LINES, _of("run/run.jsonl"), _run),
     "packed run": Kind(BYTES, _compressed, _packed),
     "artifact": Kind(BYTES, _of("whole.npz"), _artifact),
-    "manifest": Kind(TEXT, lambda _: b"0123456789abcdef0123 3 Round@22\n" * 40, _manifest),
+    "manifest": Kind(TEXT, lambda _: [b"0123456789abcdef0123 3 Round@22\n" * 40], _manifest),
     "model": Kind(
-        BYTES, lambda folder: next(iter(sorted((folder / "models").glob("*.onnx")))).read_bytes(), _model
+        BYTES,
+        lambda folder: [path.read_bytes() for path in sorted((folder / "models").glob("*.onnx"))],
+        _model,
     ),
     "history": Kind(BYTES, _of("whole.db"), _history),
     "stamp": Kind(LINES, _of("cache/runtimes/onnxruntime-1.22.1/stamp.json"), _stamp),

@@ -21,9 +21,11 @@ import pytest
 from harness.run.cluster import scheduler
 from harness.run.cluster.scheduler import NodeCame, NodeGone, TaskEnded, connected
 from tests.cluster.lacking import need_dask
+from tests.needs import need
 from tests.processes import descendants, gone
 from tests.running import ROUND, complaint, harness, lines_of, results_of, without_time
 
+ROOT = Path(__file__).parents[2]
 HARNESS = [sys.executable, "-m", "harness"]
 ONE = ["run", str(ROUND), "-t", "cpu", "-j", "1"]
 FAMILIES = ("ScatterND", "TopK", "Add", "ReduceSum", "Softmax", "Conv", "MaxPool", "LSTM")
@@ -49,6 +51,12 @@ def nodes_of(pid: int) -> list[int]:
             if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes():
                 found.append(each)
     return found
+
+
+def cmdline(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def started(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
@@ -142,14 +150,17 @@ def test_an_interrupted_run_leaves_nothing_and_goes_on(tmp_path: Path) -> None:
 
 
 @contextlib.contextmanager
-def by_hand(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+def by_hand(
+    folder: Path, workers: int, protocol: str = "tcp"
+) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """Start a scheduler and workers as a user does from a shell, without nannies; yield its address and the workers."""
     dask = [sys.executable, "-m", "dask"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
     file = folder / "scheduler.json"
     running = [
         subprocess.Popen(
-            [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
+            [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--protocol", protocol, "--no-dashboard",
+             "--scheduler-file", str(file)],
             **quiet,
         )
     ]  # fmt: skip
@@ -184,6 +195,23 @@ def test_a_cluster_from_the_command_line(tmp_path: Path) -> None:
         assert len(lines_of(tmp_path / "again")[0]["nodes"]) == 2
         assert without_time(results_of(tmp_path / "again")) == wanted
         assert all(not descendants(worker.pid) for worker in workers[1:]), "their workers have ended"
+
+
+@pytest.mark.slow
+@linux
+def test_a_scheduler_that_dies(tmp_path: Path) -> None:
+    many = ["run", "-t", "cpu", "-j", "1", "-k", "GatherElements", "-o", str(tmp_path / "o")]
+    with by_hand(tmp_path, 2) as (address, _):
+        (pid,) = (each for each in descendants(os.getpid()) if b"scheduler-file" in cmdline(each))
+        process = started([*many, "--cluster", address], tmp_path / "log")
+        begun(process, tmp_path / "o")
+        os.kill(pid, signal.SIGKILL)
+        assert process.wait(120) == 3, (tmp_path / "log").read_text()
+    said = (tmp_path / "log").read_text().splitlines()
+    assert said[-1].startswith(
+        f"harness: --cluster {address}: the scheduler has ended; what was finished is kept: continue with: "
+    )
+    assert all(line.startswith(("harness: ", "cpu: ", "expanding ")) for line in said)
 
 
 @pytest.mark.slow
@@ -235,3 +263,63 @@ def test_events_and_tasks(tmp_path: Path) -> None:
         assert isinstance(came, NodeCame)
         assert sorted(cluster.nodes()) == sorted([second, came.node])
         assert cluster.inbox.empty()
+
+
+def tls(folder: Path) -> dict[str, str]:
+    """Make a certificate and Dask's configuration, as docs/cluster.md has it; return the variable that names it."""
+    folder.mkdir()
+    subprocess.run(
+        [*["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=conformance"],
+         *("-keyout", folder / "key.pem", "-out", folder / "cert.pem")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    documented = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    config = documented.split("```yaml\n", 1)[1].split("```")[0]
+    (folder / "tls.yaml").write_text(config.replace("/etc/dask", str(folder)))
+    return {"DASK_CONFIG": str(folder)}
+
+
+STRANGER = """
+import sys, distributed
+try:
+    client = distributed.Client(sys.argv[1], timeout=3)
+except (OSError, ValueError):
+    sys.exit(42)
+print(client.submit(str, 1).result())
+"""
+
+
+def refused(address: str, environment: dict[str, str]) -> bool:
+    """Say whether a scheduler lets no client in that has this environment."""
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER, address],
+        env=os.environ | environment,
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 42
+
+
+def test_no_stranger_reaches_local_nodes(tmp_path: Path) -> None:
+    need("openssl", None if shutil.which("openssl") else "install openssl")
+    with connected("local:1") as cluster:
+        address = cluster._client.scheduler.address
+        assert all(each.startswith("tls://127.0.0.1:") for each in (address, *cluster.nodes()))
+        assert refused(address, tls(tmp_path / "stranger"))
+        assert refused(address.replace("tls", "tcp"), {})
+
+
+@pytest.mark.slow
+@linux
+def test_a_cluster_behind_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("openssl", None if shutil.which("openssl") else "install openssl")
+    for name, value in tls(tmp_path / "ours").items():
+        monkeypatch.setenv(name, value)
+    with by_hand(tmp_path, 2, "tls") as (address, _):
+        assert address.startswith("tls://")
+        assert not refused(address, {})
+        assert refused(address, tls(tmp_path / "stranger"))
+        log = tmp_path / "log"
+        run = started([*ONE, "--cluster", address, "-o", str(tmp_path / "o")], log)
+        assert run.wait() == 0, log.read_text()
+    assert f"cluster {address}: 2 nodes" in log.read_text()

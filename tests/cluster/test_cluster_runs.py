@@ -245,7 +245,9 @@ def test_a_fault_on_a_node_ends_the_run(alone: Path, tmp_path: Path, monkeypatch
 def test_what_is_no_address(tmp_path: Path, address: str) -> None:
     ended = harness("run", ROUND, "-t", "fake", "--cluster", address, "-o", tmp_path / "o")
     assert ended.code == 2
-    assert complaint(ended).startswith(f"--cluster {address}: write tcp://HOST:PORT of a Dask scheduler, or")
+    assert complaint(ended).startswith(
+        f"--cluster {address}: write tls:// or tcp://HOST:PORT of a Dask scheduler, or"
+    )
 
 
 def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,10 +22,10 @@ from harness.results.runfile import RunWriter
 from tests.running import harness
 from tests.synthetic import end_of
 
-EVIL = "[/red]\n<script>alert(1)</script></td>|`x`\x1b[31m\u202e]]>\t\n=cmd|' /C calc'!A0"
+EVIL = "[/red]\n<script>alert(1)</script></td>|`x`\x1b[31m\x9b\u202e\u200b]]>\t\n=cmd|' /C calc'!A0"
 TARGET = f"=cpu{EVIL}"
 CASE = f"Round@22:case={EVIL};X=float32[1]"
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e]")
 MARKUP = re.compile(r"<script>alert|</td></td>|</script></td>")
 
 
@@ -78,11 +79,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 COMMANDS = [
-    *(("report", 1, form) for form in ("html", "markdown", "junit", "csv", "directml", "cells")),
-    *(("compare", 2, form) for form in ("terminal", "markdown", "html")),
-    *(("explain", 1, form) for form in ("terminal", "markdown", "html")),
+    *(("report", 1, form) for form in ("html", "markdown", "junit", "csv", "directml", "cells", "ctrf")),
+    *(("compare", 2, form) for form in ("terminal", "markdown", "html", "json")),
+    *(("explain", 1, form) for form in ("terminal", "markdown", "html", "json")),
     *(("history", 2, form) for form in ("terminal", "markdown", "html", "svg")),
 ]
+
+
+def _texts(tree: object) -> list[str]:
+    """Return all texts of a JSON document."""
+    if isinstance(tree, dict):
+        return [text for item in tree.items() for part in item for text in _texts(part)]
+    if isinstance(tree, list):
+        return [text for part in tree for text in _texts(part)]
+    return [tree] if isinstance(tree, str) else []
 
 
 @pytest.mark.parametrize(("command", "number", "form"), COMMANDS)
@@ -97,6 +107,10 @@ def test_nothing_that_a_terminal_or_a_browser_obeys(
         assert not MARKUP.search(shown)
     if form in ("junit", "svg"):
         ElementTree.fromstring(shown)
+    if form == "json":
+        assert EVIL in str(json.loads(shown)) or repr(EVIL)[1:-1] in str(json.loads(shown))
+    if form == "ctrf":
+        assert not [text for text in _texts(json.loads(shown)) if re.search("[\x1b\x9b\u200b\u202e]", text)]
     if form in ("csv", "cells"):
         assert not [
             cell for row in csv.reader(io.StringIO(shown)) for cell in row if cell.startswith(("=", "+", "@"))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness.model.cache_folder import CACHE_ENV
+from harness.model.dtypes import Array
 from harness.operators import OPERATORS, VARIABLE
 from harness.specs import digests, kept_plans
 from harness.specs.covering import CoveringArray
@@ -97,9 +98,37 @@ def _sealed(data: bytes) -> bytes:
     return sha256(data).digest() + data
 
 
-def test_a_plan_names_nothing_but_its_parts() -> None:
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("harness.specs.digests", "os.system"),
+        ("harness.model.cache_folder", "Path"),
+        ("harness.specs.kept_plans", "read"),
+        ("harness.model.case", "Case.__init_subclass__"),
+        ("numpy", "ndarray"),
+    ],
+)
+def test_a_plan_names_nothing_but_its_parts(module: str, name: str) -> None:
+    named = pickle.PROTO + b"\4" + b"".join(
+        pickle.SHORT_BINUNICODE + bytes([len(part)]) + part.encode() for part in (module, name)
+    )  # fmt: skip
     with pytest.raises(pickle.UnpicklingError, match="is no part of a plan"):
-        kept_plans._Unpickler(io.BytesIO(pickle.dumps(os.system))).load()
+        kept_plans._Unpickler(io.BytesIO(named + pickle.STACK_GLOBAL + pickle.STOP)).load()
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(6, dtype=np.float16).reshape(2, 3), np.array(["a", "b"], object), np.array(3)]
+)
+def test_an_array_of_a_plan_is_kept_as_data(array: Array) -> None:
+    first, second = kept_plans._Unpickler(io.BytesIO(kept_plans._dumped([array, array]))).load()
+    assert first is second
+    assert (first.dtype, first.shape, first.tolist()) == (array.dtype, array.shape, array.tolist())
+
+
+def test_no_object_comes_out_of_bytes() -> None:
+    with pytest.raises(ValueError, match="OBJECT"):
+        kept_plans._array(bytes(8), "O", (1,))
 
 
 def test_a_folder_that_cannot_be_written_costs_time_alone(

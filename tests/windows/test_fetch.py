@@ -20,7 +20,7 @@ CONTENT = bytes(range(256)) * 40
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves CONTENT, also in ranges, under every path but one."""
+    """Serves CONTENT, also in ranges, and under some paths nothing, half of it or other bytes."""
 
     asked: list[tuple[str, str | None]] = []  # noqa: RUF012
 
@@ -34,7 +34,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(206 if range_ else 200)
         self.send_header("Content-Length", str(len(CONTENT) - start))
         self.end_headers()
-        self.wfile.write(CONTENT[start:])
+        sent = CONTENT[: len(CONTENT) // 2] if "cut" in self.path else CONTENT
+        self.wfile.write((sent[::-1] if "altered" in self.path else sent)[start:])
 
     def log_message(self, *_: object) -> None:
         pass
@@ -96,9 +97,11 @@ def test_a_half_download_is_continued(
 
 
 @pytest.mark.parametrize(
-    "wrong", [package("gone"), package("changed", content=CONTENT[::-1])], ids=["gone", "changed"]
+    "wrong",
+    [package("gone"), package("changed", content=CONTENT[::-1]), package("altered"), package("cut")],
+    ids=lambda wrong: wrong.name,
 )
-def test_what_the_mirror_no_longer_has_is_one_line(
+def test_what_is_not_as_it_was_pinned_is_one_line(
     downloader: str, wrong: DebianPackage, mirror: Mirrors, tmp_path: Path
 ) -> None:
     with pytest.raises(TargetUnavailable, match="could not download") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,13 +46,14 @@ def test_bubblewrap_shares_nothing_and_dies_with_its_parent() -> None:
     assert line[-2:] == ["prog", "an argument"]
 
 
-def test_unshare_kills_its_child_and_quotes_paths() -> None:
+def test_unshare_kills_its_child_and_mounts_what_is_bound() -> None:
     line = build("unshare")
     assert line[:4] == ["setpriv", "--pdeathsig", "KILL", "unshare"]
     assert "--kill-child=KILL" in line
-    script = line[line.index("-c") + 1]
-    assert script.startswith("mount --bind '/c/my root' '/c/my root' && cd '/c/my root'")
-    assert "mount --rbind /w/x.py windows/worker.py" in script
+    tree, mounts = line[line.index("--") + 5 :][:2]
+    assert tree == "/c/my root"
+    assert json.loads(mounts)[0] == [None, "/prefix", True]
+    assert ["/w/x.py", "/windows/worker.py", False] in json.loads(mounts)
     assert line[-2:] == ["prog", "an argument"]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the action does: install, run or merge, reports, annotations at the lines of specs; ends with the harness's exit code.
 # `harness run` and `harness merge` write the summary of the job themselves. Inputs come as variables, so that none is read as code.
-set -uo pipefail
+set -fuo pipefail  # -f: no input names files by a pattern
 run="$(mktemp -d "${RUNNER_TEMP:?}/run-XXXXXX")/run"  # a job can use the action twice
 lines() { while IFS= read -r line; do if [ -n "${line// /}" ]; then arguments+=("${@:2}" "$line"); fi; done <<<"$1"; }
 
@@ -20,15 +20,18 @@ fi
 
 arguments=()
 if [ -n "$MERGE" ]; then
-  "$harness" merge "$MERGE"/*/ -o "$run"
+  set +f
+  "$harness" merge -o "$run" -- "$MERGE"/*/
+  set -f
 else
-  lines "$SPECS"
   lines "$QUERY" -k
   lines "$EXPECTATIONS" --expectations
   for target in $TARGETS; do arguments+=(-t "$target"); done
   if [ -n "$BASELINE" ]; then arguments+=(--baseline "$BASELINE"); fi
   if [ -n "$SHARD" ]; then arguments+=(--shard "$SHARD"); fi
-  "$harness" run ${arguments[@]+"${arguments[@]}"} -o "$run"
+  arguments+=(-o "$run" --)
+  lines "$SPECS"
+  "$harness" run "${arguments[@]}"
 fi
 code=$?
 

@@ -1,4 +1,5 @@
-"""What the first process and the nodes of a cluster tell each other; all of it is pickled."""
+"""What the first process and the nodes of a cluster tell each other. All of it is pickled, so each can run code in the
+other: only TLS or a network of one's own keeps strangers out."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from harness.model.errors import TargetUnavailable, UsageError, shown
+from harness.model.errors import NodesLost, TargetUnavailable, UsageError, shown
 from harness.targets.scratch import Scratch
 
 _CONNECT_SECONDS = 10
@@ -60,7 +60,7 @@ def check_address(text: str) -> str:
     local = _LOCAL.fullmatch(text)
     if not (_REMOTE.fullmatch(text) or (local and int(local[1]) <= _MOST)):
         raise UsageError(
-            f"--cluster {shown(text)}: write tcp://HOST:PORT of a Dask scheduler, or local:N for N processes here (1 to {_MOST})"
+            f"--cluster {shown(text)}: write tls:// or tcp://HOST:PORT of a Dask scheduler, or local:N for N processes here (1 to {_MOST})"
         )
     if find_spec("distributed") is None:
         raise UsageError(
@@ -83,7 +83,8 @@ def worker_name() -> str:
 def connected(text: str) -> Iterator[DaskCluster]:
     """Connect to the scheduler at an address, or start one with its nodes here; both end with the context.
 
-    Errors: UsageError for what is no address, TargetUnavailable for a scheduler out of reach or without nodes.
+    Errors: UsageError for what is no address, TargetUnavailable for a scheduler out of reach or without nodes, NodesLost
+    for one that ends meanwhile.
     """
     check_address(text)
     with _quiet(), contextlib.ExitStack() as stack:
@@ -112,19 +113,27 @@ def connected(text: str) -> Iterator[DaskCluster]:
                 f"--cluster {text}: {what} within {_WORKERS_SECONDS} s"
                 + ("" if local else f": start some with `dask worker {text} --nthreads 1`")
             ) from error
-        yield stack.enter_context(DaskCluster(text, client))
+        try:
+            yield stack.enter_context(DaskCluster(text, client))
+        except Exception as error:
+            if client.status == "running":
+                raise
+            raise NodesLost(f"--cluster {text}: the scheduler has ended") from error
 
 
 async def _greeted(address: str) -> None:
     """Ask a scheduler who it is."""
+    from distributed import Security
     from distributed.core import rpc
 
-    async with rpc(address) as remote:
+    async with rpc(address, connection_args=Security().get_connection_args("client")) as remote:
         await remote.identity()
 
 
 @contextlib.contextmanager
 def _local(number: int) -> Iterator[Any]:
+    """Start nodes that know each other by a certificate of their own: whoever reaches a scheduler's port can run code
+    as its user."""
     import dask
     import distributed
 
@@ -133,7 +142,7 @@ def _local(number: int) -> Iterator[Any]:
         with (
             dask.config.set(_LOCAL_CONFIG),
             distributed.LocalCluster(
-                n_workers=number, threads_per_worker=1, processes=True, host="127.0.0.1",
+                n_workers=number, threads_per_worker=1, processes=True, host="127.0.0.1", security=True,
                 dashboard_address="127.0.0.1:8787", local_directory=scratch.name, silence_logs=logging.CRITICAL,
             ) as cluster,
         ):  # fmt: skip
@@ -145,15 +154,23 @@ def _local(number: int) -> Iterator[Any]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Dask's own words from stderr: what it says of nodes the run says itself."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
+    import distributed  # makes its loggers, each with a level of its own
+
+    loggers = [
+        logging.getLogger(name)
+        for name in ("distributed", *logging.root.manager.loggerDict)
+        if name.startswith(distributed.__name__)
+    ]
+    before = [logger.level for logger in loggers]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        logger.setLevel(logging.CRITICAL + 1)
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
         try:
             yield
         finally:
-            logger.setLevel(before)
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)
 
 
 class DaskCluster:

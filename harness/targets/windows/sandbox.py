@@ -3,16 +3,19 @@ killing the launcher ends everything.
 
 A tree without programs of its own shows the machine's /usr (`packages`).
 
-The sandbox uses bubblewrap where it works, else util-linux' `unshare`; both as an ordinary user. Nothing
-inside can write except to /prefix and /tmp (both in memory), the shader cache and what the caller binds
-writable. The wine prefix is a read-only template: each sandbox links its drive and copies its registry, so
-that any number of workers share one installation without seeing each other.
+The sandbox uses bubblewrap where it works, else util-linux' `unshare` with enter.py; both as an ordinary user.
+The machine's root is detached, and no program inside has a capability or can gain one. Nothing inside can
+write except to /prefix and /tmp (both in memory), the shader cache and what the caller binds writable. The
+wine prefix is a read-only template: each sandbox links its drive and copies its registry, so that any number
+of workers share one installation without seeing each other.
 """
 
 from __future__ import annotations
 
-import shlex
+import json
 import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -43,7 +46,6 @@ MOUNT_POINTS = (
 MOUNT_FILES = ("windows/worker.py",)
 TOOLS = ("bwrap", "unshare")
 """Programs that can make a sandbox, the preferred one first."""
-DEVICES = ("null", "zero", "full", "random", "urandom")
 ENVIRONMENT = {
     "PATH": "/usr/lib/wine:/usr/bin:/bin",
     "HOME": "/tmp",
@@ -61,6 +63,37 @@ ENVIRONMENT = {
     "LP_NUM_THREADS": "0",  # tiny tensors: no thread pool in the software device
     "OPENBLAS_NUM_THREADS": "1",
 }
+_ENTER = Path(__file__).with_name("enter.py")
+_BWRAP = (
+    "bwrap",
+    "--die-with-parent",
+    "--new-session",
+    "--unshare-all",
+    "--unshare-user",
+    "--uid",
+    "0",
+    "--gid",
+    "0",
+    "--cap-drop",
+    "ALL",
+)
+# setpriv: the sandbox dies with the process that started it; --kill-child: and with the launcher itself
+_UNSHARE = (
+    *(
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "--pid",
+        "--net",
+        "--ipc",
+        "--uts",
+    ),
+    *("--fork", "--kill-child=KILL", "--"),
+)
 _LINK_PREFIX = (
     "cp /template/*.reg /template/.update-timestamp /prefix/ && mkdir /prefix/dosdevices && ln -s /template/drive_c /prefix/drive_c"
     ' && ln -s ../drive_c /prefix/dosdevices/c: && ln -s / /prefix/dosdevices/z: && exec "$@"'
@@ -93,29 +126,18 @@ def launcher() -> str:
 
 def works(tool: str) -> bool:
     """Say whether a program of TOOLS is here and can make the namespaces and mounts of a sandbox."""
-    probes = {
-        "bwrap": [
-            "bwrap",
-            "--unshare-all",
-            "--unshare-user",
-            "--uid",
-            "0",
-            "--gid",
-            "0",
-            "--ro-bind",
-            "/",
-            "/",
-            "--proc",
-            "/proc",
-            "true",
-        ],
-        "unshare": [*_UNSHARE, "sh", "-c", "mount -t proc proc /proc && mount -t tmpfs tmpfs /tmp"],
-    }
-    probe = probes[tool]
-    return (
-        which(probe[0]) is not None
-        and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
-    )
+    with tempfile.TemporaryDirectory() as tree:
+        for name in MOUNT_POINTS[:3]:
+            Path(tree, name).mkdir()
+        probe = (
+            [*_BWRAP, "--ro-bind", "/", "/", "--proc", "/proc", "--remount-ro", "/proc", "true"]
+            if tool == "bwrap"
+            else _unshare(Path(tree), [], [], prefix_in_memory=False)
+        )
+        return (
+            which(probe[0]) is not None
+            and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
+        )
 
 
 def remedy(settings: Path = Path("/proc/sys")) -> str:
@@ -170,70 +192,17 @@ def files_of(root: Path) -> Path:
 
 
 def _bwrap(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_in_memory: bool) -> list[str]:
-    line = [
-        "bwrap",
-        "--die-with-parent",
-        "--new-session",
-        "--unshare-all",
-        "--unshare-user",
-        "--uid",
-        "0",
-        "--gid",
-        "0",
-    ]
-    line += ["--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    line = [*_BWRAP, "--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
     if prefix_in_memory:
         line += ["--tmpfs", "/prefix"]
     for bind in binds:
         line += ["--bind" if bind.writable else "--ro-bind", str(bind.source), bind.inside]
-    return [*line, "--chdir", "/tmp", "--", *inner]
-
-
-# setpriv: the sandbox dies with the process that started it; --kill-child: and with the launcher itself
-_UNSHARE = (
-    *(
-        "setpriv",
-        "--pdeathsig",
-        "KILL",
-        "unshare",
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "--pid",
-        "--net",
-        "--ipc",
-        "--uts",
-    ),
-    *("--fork", "--kill-child=KILL", "--"),
-)
+    return [*line, "--remount-ro", "/proc", "--chdir", "/tmp", "--", *inner]
 
 
 def _unshare(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_in_memory: bool) -> list[str]:
-    tree = shlex.quote(str(root))
-    steps = [f"cd {tree}", "mount -t proc proc proc", "mount -t tmpfs -o mode=755 tmpfs dev"]
-    for device in DEVICES:
-        steps += [f": > dev/{device}", f"mount --bind /dev/{device} dev/{device}"]
-    steps += ["mount -t tmpfs -o mode=1777 tmpfs tmp"]
-    if prefix_in_memory:
-        steps.append("mount -t tmpfs -o mode=700 tmpfs prefix")
-    for bind in binds:
-        target = shlex.quote(bind.inside.lstrip("/"))
-        if bind.inside.startswith("/tmp/"):  # elsewhere the tree has the mount points
-            steps.append(f": > {target}")
-        steps.append(
-            f"mount --rbind {shlex.quote(str(bind.source))} {target}"
-        )  # /usr may have other mounts below
-        if not bind.writable:
-            steps.append(_read_only(target))
-    steps.append(_read_only(tree))
-    steps.append(
-        "chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)"
-    )  # the PATH of Debian's ordinary users has no sbin
-    steps.append('exec "$chroot" . /usr/bin/env --chdir=/tmp "$@"')
-    return [*_UNSHARE, "sh", "-c", " && ".join(["mount --bind " + f"{tree} {tree}", *steps]), "sh", *inner]
-
-
-def _read_only(target: str) -> str:
-    """Return a step that makes a bind read-only where it can: with locked mount flags it is refused, and the
-    files are the user's own."""
-    return f"{{ mount -o remount,bind,ro {target} 2>/dev/null || :; }}"
+    mounts = [
+        *([(None, "/prefix", True)] if prefix_in_memory else []),
+        *((str(source), *rest) for source, *rest in binds),
+    ]
+    return [*_UNSHARE, sys.executable, "-I", "-S", str(_ENTER), str(root), json.dumps(mounts), *inner]
