@@ -8,6 +8,7 @@ from harness.model.onnx_schemas import latest_opset, operator_schema
 from harness.operators import COLLECTED
 from tests.mutants.any_operator import red, samples, survives
 from tests.mutants.any_operator.conditions import WrongWhere, conditions
+from tests.mutants.any_operator.precision import imprecise
 from tests.mutants.any_operator.readings import readings
 from tests.mutants.any_operator.survivors import reason
 from tests.mutants.any_operator.together import NAMES, together
@@ -65,6 +66,17 @@ def test_every_mistake_turns_two_cases_red(name: str) -> None:
     mistakes = [*readings(name, cases), *conditions(name, cases)]
     assert len(mistakes) >= (20 if operator_schema(name, latest_opset()).inputs else 10)
     found = [each.name for each in mistakes if reason(name, each.name) is None and survives(each, cases)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FEW else pytest.mark.slow) for name in sorted(COLLECTED)]
+)
+def test_kernels_of_fewer_digits_turn_two_cases_red(name: str) -> None:
+    cases = samples(name)[:: _MANY if name in DEEPEST else 1]
+    found = [
+        each.name for each in imprecise(cases) if reason(name, each.name) is None and survives(each, cases)
+    ]
     assert found == []
 
 

@@ -13,7 +13,9 @@ from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, DirectmlCall, Entropy, Operator, Shape, ValueKind
 from harness.operators.binary_floats import decode_bfloat16, encode
-from harness.operators.formulas import decided, moved
+from harness.operators.bounded import Bounded
+from harness.operators.bounded.sums import prefix_sums
+from harness.operators.formulas import bounded, moved
 from harness.operators.indexing import INDEX_KINDS, Indexing
 from harness.operators.moving import Moving, rank, wrong_axis
 
@@ -46,16 +48,19 @@ def constant_of_shape(input: Array, value: TensorValue | None = None) -> Array:
     return np.full(tuple(map(int, input)), np.array(element, DTYPES[dtype].storage))
 
 
-def span(start: Array, limit: Array, delta: Array, call: Call) -> Array:
-    """Numbers by steps of delta; all arithmetic is exact where they are whole or quarters."""
-    first, last, step = (
-        float(each) if each.dtype.kind == "f" else int(each) for each in (start, limit, delta)
-    )
+def span(start: Any, limit: Any, delta: Any, call: Call) -> Any:
+    """Numbers by steps of delta, exact where they are whole or quarters; others are within the error of a sum
+    of all steps, by which ONNX's function body computes them."""
+    if not isinstance(start, Bounded):
+        return np.arange(*(int(each) for each in (start, limit, delta)), dtype=start.dtype)
+    first, last, step = (float(each.value) for each in (start, limit, delta))
     count = max(ceil((last - first) / step), 0)
-    dtype = call.outputs[0]
-    return np.array(
-        [first + n * step for n in range(count)], "f4" if dtype == "bfloat16" else DTYPES[dtype].storage
-    )
+    if not all((4 * each).is_integer() for each in (first, step)):
+        return prefix_sums(
+            Bounded(np.array([first, *[step] * count])[:count], np.zeros(count), start.arithmetic), 0
+        )
+    storage = "f4" if call.outputs[0] == "bfloat16" else DTYPES[call.outputs[0]].storage
+    return np.array([first + n * step for n in range(count)], storage)
 
 
 def shape(data: Array, start: int = 0, end: int | None = None) -> Array:
@@ -225,7 +230,7 @@ OPERATORS = (
     Operator(
         "Range",
         GENERATING,
-        decided(span),
+        bounded(span),
         _no_range,
         constants={"start": 0, "limit": 0, "delta": 0},
         options=(),

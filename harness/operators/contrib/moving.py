@@ -11,7 +11,7 @@ from harness.model.dtypes import Array
 from harness.operators import generating, padding, permuting
 from harness.operators.base import UNKNOWN, Call, Operator, Shape
 from harness.operators.dimensioned import Chosen, Dimensioned
-from harness.operators.formulas import decided, moved
+from harness.operators.formulas import bounded, decided, moved
 from harness.operators.moving import rank
 from harness.operators.pooling import POOLING, Pooling, max_pool
 from harness.operators.reshaping import MOVING
@@ -46,8 +46,8 @@ def _cannot_expand(call: Call) -> str | None:
 
 
 # start, start + delta, ... up to the limit; a delta that is left out is 1                               (Range)
-def span(start: Array, limit: Array, call: Call, delta: Array | None = None) -> Array:
-    one = np.ones((), start.dtype) if delta is None else delta.reshape(())
+def span(start: Any, limit: Any, call: Call, delta: Any = None) -> Any:
+    one = start.reshape(()) * 0 + 1 if delta is None else delta.reshape(())
     return generating.span(start.reshape(()), limit.reshape(()), one, call)
 
 
@@ -230,7 +230,7 @@ OPERATORS = (
     Operator(
         "com.microsoft.Range",
         MOVING,
-        decided(span),
+        bounded(span),
         _no_range,
         constants=dict.fromkeys(("start", "limit", "delta"), UNKNOWN),
     ),
