@@ -403,7 +403,7 @@ OPERATORS = (
                 "position_ids": (Chosen("places", lambda raw, n: raw * 0 + n["P"] + np.arange(n["S"])),),
             },
             count=3,
-            defaults={"P": 0, "M": 40},
+            defaults={"P": 0, "M": 33},
         ),
         bounded(group_query),
     ),

@@ -11,7 +11,7 @@ from harness.operators.activations import gelu
 from harness.operators.base import Call, Operator
 from harness.operators.bounded import Bounded, converted, maximum, minimum, sigmoid, stack, take_along_axis
 from harness.operators.contrib.block_quantised import blockwise, unpacked
-from harness.operators.dimensioned import SMALL, Chosen, Dimensioned, Dimensions
+from harness.operators.dimensioned import SCALES, SMALL, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
 from harness.operators.functions import softmax
 
@@ -135,8 +135,8 @@ OPERATORS = (
                 "router_probs": UNLIKE,
                 "fc1_experts_weights": BITS,
                 "fc2_experts_weights": BITS,
-                "fc1_scales": (SMALL,),
-                "fc2_scales": (SMALL,),
+                "fc1_scales": (SMALL, SCALES),
+                "fc2_scales": (SMALL, SCALES),
             },
         ),
         bounded(qmoe),

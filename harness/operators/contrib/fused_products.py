@@ -74,8 +74,10 @@ def fused_gemm(
     activation_alpha: float | None = None,
     activation_beta: float | None = None,
 ) -> Any:
-    """Multiply and add as Gemm does, then apply the activation."""
+    """Multiply and add as Gemm does, then apply the activation, of integers Relu."""
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    if not isinstance(y, Bounded):
+        return np.maximum(y, np.zeros((), y.dtype)) if activation == "Relu" else y
     return activated(y, activation, activation_alpha, activation_beta)
 
 

@@ -203,6 +203,9 @@ def _tokens(most: int) -> tuple[Chosen, ...]:
     return (Chosen("tokens", lambda raw, _: raw % most),)
 
 
+_TOKENS = (*_tokens(4), Chosen("different", lambda raw, _: np.arange(raw.size)))
+"""Tokens that stand at many places, and those that stand at one."""
+
 OPERATORS = (
     Operator("com.microsoft.Trilu", MOVING, moved(trilu), TRILU.rule, constants={"k": 0}),
     Operator(
@@ -250,13 +253,14 @@ OPERATORS = (
         Dimensioned(
             "src_tokens: S; cur_tokens: C; prev_suffix_match_idx: ; pred_tokens: P",
             "T; ",
+            {"P": lambda n: n["S"] + 1},
             count=2,
             types=lambda call: ("int64", "int64"),
             chosen={
-                "src_tokens": _tokens(4),
-                "cur_tokens": _tokens(4),
-                "pred_tokens": _tokens(4),
-                "prev_suffix_match_idx": _tokens(3),
+                "src_tokens": _TOKENS,
+                "cur_tokens": _TOKENS,
+                "pred_tokens": _TOKENS,
+                "prev_suffix_match_idx": (*_tokens(3), Chosen("start", lambda raw, _: raw * 0)),
             },
             rule=lambda n, call: (
                 None

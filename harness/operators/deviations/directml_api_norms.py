@@ -55,16 +55,14 @@ def by_a_mean_square_in_float16(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def root_of_a_negative_element(asked: Deviating) -> tuple[Expected, ...]:
-    """InstanceNormalization and LayerNormalization of single elements: NaN where the element is negative."""
+    """Normalisations of single elements: NaN where the element, which is taken for its variance, is below -epsilon."""
     (found,) = asked.formula()
     x, *_ = _numbers(asked)
-    count = prod(
-        x.shape[2:] if "axis" not in asked.call.attributes else x.shape[asked.call.parameter("axis") :]
-    )
-    if count > 1:
+    groups, first = asked.call.parameter("groups", 0), asked.call.parameter("axis", 2)
+    if (x[0].size // groups if groups else prod(x.shape[first:])) > 1:
         raise Undefined("more elements than one")
     assert isinstance(found, Approx)
-    below = x.value < 0
+    below = x.value < -asked.call.parameter("epsilon")
     return (Approx(found.dtype, np.where(below, np.nan, found.value), np.where(below, 0.0, found.bound)),)
 
 

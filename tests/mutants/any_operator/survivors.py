@@ -83,6 +83,14 @@ SURVIVORS = (
     Survivor("com.microsoft.MurmurHash3", "float.* digits", "every bit of few numbers is hashed"),
     Survivor("com.microsoft.MatMulIntegerToFloat", "float32 with inputs of 11 digits", "scales are powers of two times whole numbers"),
     Survivor("Hardmax", "float.* with outputs of .*", "0 and 1 have one digit"),
+    Survivor("com.microsoft.Range", "(start|limit|delta) (read|with) .*|the last row", "tensors of one element give a vector"),
+    Survivor("com.microsoft.Unique", "the last row", "the outputs are vectors"),
+    Survivor("com.microsoft.BifurcationDetector", "the last row", "the outputs are a vector and a scalar"),
+    Survivor("com.microsoft.Pad", "pads read by columns", "there is one row"),
+    Survivor("com.microsoft.QLinearSoftmax", "x_zero_point not seen", "numbers that are all moved have the same Softmax"),
+    Survivor("com.microsoft.MatMulNBits", "K ignored", "it follows from the shape of A"),
+    Survivor("com.microsoft.MatMulNBits", "accuracy_level (ignored|always .*)", "the bound holds for any finer level"),
+    Survivor("com.microsoft.GroupQueryAttention", "total_sequence_length (read|with) .*", "a tensor of one element"),
 )  # fmt: skip
 
 
