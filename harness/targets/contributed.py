@@ -1,4 +1,4 @@
-"""The signatures of ONNX Runtime's own operators, as the installed onnxruntime states them, and how they differ from
+"""The signatures of ONNX Runtime's own operators and of ONNX's for machine learning, as the installed onnxruntime states them, and how they differ from
 those that the harness knows."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.model.onnx_schemas import default_of, dtypes_of
 from harness.model.reference.files import data_file
 from harness.model.signatures import FILE, release
 
-DOMAIN = "com.microsoft"
+DOMAINS = ("ai.onnx.ml", "com.microsoft")
 _SCRIPT = Path(__file__).parent.parent / "worker" / "signatures.py"
 _MARKS = {("Opt", True): "?", ("Var", True): "+", ("Var", False): "*"}
 """By the first letters of a formal parameter's option, and whether all tensors have one type."""
@@ -26,15 +26,20 @@ _MARKS = {("Opt", True): "?", ("Var", True): "+", ("Var", False): "*"}
 def installed() -> tuple[str, dict[str, Any]]:
     """Return the installed release and by operator its signature as `harness.model.signatures` describes it, of those
     that ONNX does not define."""
-    printed = subprocess.run(
-        [sys.executable, str(_SCRIPT), DOMAIN], capture_output=True, text=True, check=True
-    ).stdout
-    listed = json.loads(printed)
-    known = {schema.name for schema in onnx.defs.get_all_schemas_with_history() if not schema.domain}
+    command = [sys.executable, str(_SCRIPT), *DOMAINS]
+    listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    defined = onnx.defs.get_all_schemas_with_history()
+    known = {schema.name for schema in defined if not schema.domain}
+    withdrawn = {
+        (f"{schema.domain}.{schema.name}", schema.since_version) for schema in defined if schema.deprecated
+    }
     found: dict[str, Any] = {}
     for each in sorted(listed["operators"], key=lambda one: (one["name"], one["since"])):
-        if each["name"] not in known:
-            found.setdefault(each["name"], _signature(each))
+        name = each["name"]
+        if name.startswith(DOMAINS) and (name, each["since"]) not in withdrawn:
+            found[name] = _signature(each)  # the newest version
+        elif name not in known:
+            found.setdefault(name, _signature(each))
     for provider, name, constraints in sorted(listed["kernels"], key=str):
         if name in found:
             types = {key: dtypes_of(texts) for key, texts in sorted(constraints.items())}

@@ -10,7 +10,7 @@ import sys
 from typing import Any, Dict, List
 
 
-def listed(domain: str) -> Dict[str, Any]:
+def listed(*domains: str) -> Dict[str, Any]:
     """Return what is printed."""
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -30,12 +30,12 @@ def listed(domain: str) -> Dict[str, Any]:
                 },
             }
             for each in state.get_all_operator_schema()
-            if each.domain in ("", domain)
+            if each.domain in ("", *domains)
         ],
         "kernels": [
             [each.provider, ".".join(filter(None, (each.domain, each.op_name))), each.type_constraints]
             for each in state.get_all_opkernel_def()
-            if each.domain in ("", domain)
+            if each.domain in ("", *domains)
         ],
     }
 
@@ -45,4 +45,4 @@ def _parameter(formal: Any) -> List[Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(listed(sys.argv[1])))
+    print(json.dumps(listed(*sys.argv[1:])))

@@ -1,0 +1,294 @@
+"""ONNX's operators for machine learning, those of its domain ai.onnx.ml, each in its newest version.
+
+Inputs of other types count as the float32 numbers that they are; cases have only such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.model.case import Tensor, TensorValue
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import Expected
+from harness.operators.base import Call, Operator
+from harness.operators.bounded import Bounded
+from harness.operators.dimensioned import Dimensioned, Dimensions
+from harness.operators.formulas import Formula, bounded, decided, moved
+from harness.operators.functions import softmax
+
+# Scaler:                 Y = (X - offset) scale
+# Normalizer:             Y = X / max X, X / sum X, or sqrt(X X / sum X X), of each row
+# Binarizer:              Y = 1 where X > threshold, else 0
+# Imputer:                Y = X, but the imputed value where X is the replaced one
+# ArrayFeatureExtractor:  Z[..., i] = X[..., Y[i]]
+# OneHotEncoder:          Y[..., i] = 1 where X is the i-th category, else 0
+# LabelEncoder:           Y = the value of the key that X is
+# LinearRegressor:        Y = X W' + b
+# LinearClassifier:       Z = X W' + b, Y the label of the greatest
+# SVMRegressor:           Y = sum over i of c[i] K(v[i], X) + rho
+# TreeEnsemble*:          of each tree the weights of the leaf to which X leads, aggregated over trees
+
+
+def _as_float32(formula: Formula) -> Any:
+    """Make the oracle of a formula whose inputs are taken as float32."""
+    oracle = bounded(formula)
+
+    def taken(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+        floats = {name: Tensor("float32", each.array.astype(np.float32)) for name, each in inputs.items()}
+        return oracle(call, floats, arithmetic)
+
+    return taken
+
+
+def scaler(X: Bounded, offset: Any, scale: Any) -> Bounded:
+    return (X - np.asarray(offset, float)) * np.asarray(scale, float)
+
+
+def normalizer(X: Bounded, norm: str) -> Bounded:
+    if norm == "MAX":
+        return X / X.max(-1, keepdims=True)
+    if norm == "L1":
+        return X / X.sum(-1, keepdims=True)
+    return np.sqrt(X * X / (X * X).sum(-1, keepdims=True))  # type: ignore[return-value]
+
+
+def binarizer(X: Array, threshold: float) -> Array:
+    return np.asarray(X > np.float32(threshold)).astype(X.dtype)
+
+
+def imputer(X: Array, call: Call) -> Array:
+    integers = X.dtype.kind == "i"
+    imputed = call.parameter("imputed_value_int64s" if integers else "imputed_value_floats")
+    replaced = call.parameter("replaced_value_int64" if integers else "replaced_value_float")
+    missing = np.isnan(X) if replaced != replaced else X == np.asarray(replaced, X.dtype)
+    return np.where(missing, np.asarray(imputed, X.dtype), X)
+
+
+def array_feature_extractor(X: Array, Y: Array) -> Array:
+    return np.atleast_2d(X[..., Y.reshape(-1)])
+
+
+def one_hot_encoder(X: Array, call: Call) -> Array:
+    categories = call.parameter("cats_strings" if X.dtype.kind == "O" else "cats_int64s")
+    return (X[..., None] == np.array(categories, object if X.dtype.kind == "O" else X.dtype)).astype(
+        np.float32
+    )
+
+
+_LABELS = (("int64", "int64s"), ("float32", "floats"), ("string", "strings"))
+
+
+def label_encoder(X: Array, call: Call) -> Array:
+    """Of keys that are equal the last counts for nothing: no case has any. NaN is a key as any number is."""
+    keys = next(call.parameter(f"keys_{of}") for _, of in _LABELS if call.attributes.get(f"keys_{of}"))
+    dtype, of = next(each for each in _LABELS if call.attributes.get(f"values_{each[1]}"))
+    default = call.parameter({"int64s": "default_int64", "floats": "default_float"}.get(of, "default_string"))
+    table = dict(zip(map(_key, keys), call.parameter(f"values_{of}"), strict=True))
+    found = [table.get(_key(each), default) for each in X.reshape(-1)]
+    return np.array(found, DTYPES[dtype].storage).reshape(X.shape)
+
+
+def _key(value: Any) -> Any:
+    return "NaN" if value != value else value
+
+
+def _transformed(scores: Bounded, post_transform: str) -> Bounded:
+    if post_transform == "LOGISTIC":
+        return 1.0 / (1.0 + np.exp(-scores))  # type: ignore[operator, no-any-return]
+    return softmax(scores, -1) if post_transform == "SOFTMAX" else scores
+
+
+def linear_regressor(X: Bounded, coefficients: Any, intercepts: Any, targets: int, post_transform: str) -> Bounded:
+    weights = np.asarray(coefficients, float).reshape(targets, -1).T
+    return _transformed(np.matmul(X, weights) + np.asarray(intercepts or 0.0, float), post_transform)
+
+
+def linear_classifier(X: Bounded, coefficients: Any, intercepts: Any, post_transform: str, call: Call) -> Any:
+    """Label and score; scores decide exactly where they are sums of whole numbers."""
+    labels = call.attributes.get("classlabels_ints") or call.attributes["classlabels_strings"]
+    scores = linear_regressor(X, coefficients, intercepts, len(labels), "NONE")  # type: ignore[arg-type]
+    chosen = np.array(labels, DTYPES[call.outputs[0]].storage)[scores.value.argmax(-1)]
+    return chosen, _transformed(scores, post_transform)
+
+
+def svm_regressor(
+    X: Bounded, coefficients: Any, kernel_params: Any, kernel_type: str, n_supports: int, rho: Any, support_vectors: Any
+) -> Bounded:  # fmt: skip
+    vectors = np.asarray(support_vectors, float).reshape(n_supports, -1)
+    gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
+    if kernel_type == "RBF":
+        apart = X[:, None, :] - vectors
+        kernel = np.exp((apart * apart).sum(-1) * -gamma)
+    else:
+        kernel = np.matmul(X, vectors.T)
+        if kernel_type != "LINEAR":
+            kernel = kernel * gamma + coef0
+            kernel = np.power(kernel, degree) if kernel_type == "POLY" else np.tanh(kernel)
+    return np.matmul(kernel, np.asarray(coefficients, float)[:, None]) + rho[0]
+
+
+_MODES = {
+    "BRANCH_LEQ": np.less_equal,
+    "BRANCH_LT": np.less,
+    "BRANCH_GTE": np.greater_equal,
+    "BRANCH_GT": np.greater,
+    "BRANCH_EQ": np.equal,
+    "BRANCH_NEQ": np.not_equal,
+}
+"""The modes of nodes in the order of their numbers in TreeEnsemble."""
+_AGGREGATES = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
+
+
+def _leaf(row: Array, root: int, node: Mapping[str, Any]) -> int:
+    """Walk from a root to a leaf."""
+    at = root
+    while node["modes"][at] != "LEAF":
+        value = row[node["featureids"][at]]
+        missing = node["missing"] and node["missing"][at] and np.isnan(value)
+        true = missing or _MODES[node["modes"][at]](value, node["values"][at])
+        at = node["true" if true else "false"][at]
+    return int(at)
+
+
+def _weighed(X: Array, call: Call, of: str, targets: int) -> Array:
+    """Return the aggregated weights of the leaves, [N, targets] of float64, base values added."""
+    get = call.parameter
+    places = {each: i for i, each in enumerate(zip(get("nodes_treeids"), get("nodes_nodeids"), strict=True))}
+    node = {
+        "modes": get("nodes_modes"),
+        "featureids": get("nodes_featureids"),
+        "values": np.asarray(get("nodes_values"), np.float32),
+        "missing": call.attributes.get("nodes_missing_value_tracks_true", ()),
+    }
+    for key in ("true", "false"):
+        ids = get(f"nodes_{key}nodeids")
+        node[key] = [places.get((tree, ids[i]), -1) for (tree, _), i in places.items()]
+    roots = [places[tree, 0] for tree in dict.fromkeys(get("nodes_treeids"))]
+    weights: dict[int, list[tuple[int, float]]] = {}
+    for tree, at, target, weight in zip(
+        *(get(f"{of}_{key}") for key in ("treeids", "nodeids", "ids", "weights")), strict=True
+    ):
+        weights.setdefault(places[tree, at], []).append((target, weight))
+    return _aggregated(X, roots, node, weights, targets, str(call.attributes.get("aggregate_function", "SUM"))) + (
+        np.asarray(call.attributes.get("base_values") or 0.0, float)
+    )
+
+
+def _aggregated(
+    X: Array, roots: Iterable[int], node: Mapping[str, Any], weights: Mapping[int, list[tuple[int, float]]], targets: int, function: str
+) -> Array:  # fmt: skip
+    found = np.zeros((len(X), len(list(roots)), targets))
+    for n, row in enumerate(X):
+        for t, root in enumerate(roots):
+            for target, weight in weights[_leaf(row, root, node)]:
+                found[n, t, target] += weight
+    return np.asarray(_AGGREGATES[function](found, 1))
+
+
+def tree_ensemble_regressor(X: Array, n_targets: int, call: Call) -> Array:
+    return _weighed(X, call, "target", n_targets).astype(np.float32)
+
+
+def tree_ensemble_classifier(X: Array, call: Call) -> tuple[Array, Array]:
+    """Label and score of three classes or more."""
+    labels = call.attributes.get("classlabels_int64s") or call.attributes["classlabels_strings"]
+    scores = _weighed(X, call, "class", len(labels))  # type: ignore[arg-type]
+    return np.array(labels, DTYPES[call.outputs[0]].storage)[scores.argmax(-1)], scores.astype(np.float32)
+
+
+def _tensor(value: Any) -> list[Any]:
+    return list(value.elements) if isinstance(value, TensorValue) else list(value)
+
+
+def tree_ensemble(X: Array, n_targets: int, call: Call) -> Array:
+    """Nodes that branch and leaves have numbers of their own here: leaves follow the nodes."""
+    get = call.parameter
+    branches = len(get("nodes_featureids"))
+    node = {
+        "modes": [list(_MODES)[int(each)] for each in _tensor(get("nodes_modes"))] + ["LEAF"] * len(get("leaf_targetids")),
+        "featureids": get("nodes_featureids"),
+        "values": np.asarray(_tensor(get("nodes_splits")), X.dtype),
+        "missing": call.attributes.get("nodes_missing_value_tracks_true", ()),
+    }  # fmt: skip
+    for key in ("true", "false"):
+        pairs = zip(get(f"nodes_{key}nodeids"), get(f"nodes_{key}leafs"), strict=True)
+        node[key] = [at + branches * leaf for at, leaf in pairs]
+    leaves = zip(get("leaf_targetids"), _tensor(get("leaf_weights")), strict=True)
+    weights = {branches + i: [each] for i, each in enumerate(leaves)}
+    function = list(_AGGREGATES)[{0: 1, 1: 0}.get(n := call.parameter("aggregate_function"), n)]
+    return _aggregated(X, get("tree_roots"), node, weights, n_targets, function).astype(X.dtype)
+
+
+def _columns(*attributes: str) -> Any:
+    """Make the rule that attributes have one number, or one a column."""
+
+    def rule(n: Dimensions, call: Call) -> str | None:
+        lengths = [len(call.attributes[each]) for each in attributes if each in call.attributes]  # type: ignore[arg-type]
+        return None if all(each in (1, n["C"]) for each in lengths) else "one number, or one for each column"
+
+    return rule
+
+
+def _labels(call: Call, ints: str) -> str:
+    return "int64" if call.attributes.get(ints) else "string"
+
+
+def _label_type(call: Call) -> tuple[str | None, ...]:
+    return (next((dtype for dtype, of in _LABELS if call.attributes.get(f"values_{of}")), None),)
+
+
+_ROWS = Dimensioned("X: N C", "N n_targets")
+
+OPERATORS = (
+    Operator(
+        "ai.onnx.ml.Scaler", Dimensioned("X: N C", "N C", rule=_columns("offset", "scale")), _as_float32(scaler)
+    ),
+    Operator("ai.onnx.ml.Normalizer", Dimensioned("X: N C", "N C"), _as_float32(normalizer)),
+    Operator("ai.onnx.ml.Binarizer", Dimensioned("X: N C", "N C"), decided(binarizer)),
+    Operator(
+        "ai.onnx.ml.Imputer",
+        Dimensioned("X: N C", "N C", rule=_columns("imputed_value_floats", "imputed_value_int64s")),
+        decided(imputer),
+    ),
+    Operator(
+        "ai.onnx.ml.ArrayFeatureExtractor", Dimensioned("X: ... C; Y: K", "... K"), moved(array_feature_extractor)
+    ),
+    Operator(
+        "ai.onnx.ml.OneHotEncoder",
+        Dimensioned("X: ...", "... "),
+        decided(one_hot_encoder),
+        outputs=lambda call: (
+            (*call.first.shape, len(call.attributes.get("cats_int64s") or call.attributes["cats_strings"])),  # type: ignore[arg-type]
+        ),
+    ),
+    Operator("ai.onnx.ml.LabelEncoder", Dimensioned("X: ...", "...", types=_label_type), decided(label_encoder)),
+    Operator("ai.onnx.ml.LinearRegressor", Dimensioned("X: N C", "N targets"), _as_float32(linear_regressor)),
+    Operator(
+        "ai.onnx.ml.LinearClassifier",
+        Dimensioned(
+            "X: N C", "N; N E", types=lambda call: (_labels(call, "classlabels_ints"), "float32"), count=2
+        ),
+        _as_float32(linear_classifier),
+        outputs=lambda call: (
+            call.first.shape[:1],
+            (call.first.shape[0], len(call.attributes.get("classlabels_ints") or call.attributes["classlabels_strings"])),  # type: ignore[arg-type]
+        ),
+    ),
+    Operator("ai.onnx.ml.SVMRegressor", Dimensioned("X: N C", "N 1"), _as_float32(svm_regressor)),
+    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor)),
+    Operator(
+        "ai.onnx.ml.TreeEnsembleClassifier",
+        Dimensioned(
+            "X: N C", "N; N E", types=lambda call: (_labels(call, "classlabels_int64s"), "float32"), count=2
+        ),
+        decided(tree_ensemble_classifier),
+        outputs=lambda call: (
+            call.first.shape[:1],
+            (call.first.shape[0], len(call.attributes.get("classlabels_int64s") or call.attributes["classlabels_strings"])),  # type: ignore[arg-type]
+        ),
+    ),
+    Operator("ai.onnx.ml.TreeEnsemble", _ROWS, decided(tree_ensemble)),
+)  # fmt: skip
