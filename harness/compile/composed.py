@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from onnx import ModelProto, NodeProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
 from harness.compile.protos import PRODUCER, UNTESTED, attribute
 from harness.compile.tensor_files import tensor_proto
@@ -15,8 +15,9 @@ from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Shape
+from harness.specs.graphs.control_flow import FED
 from harness.specs.graphs.operator import filled_graph
-from harness.specs.graphs.pattern import FilledGraph, GraphNode
+from harness.specs.graphs.pattern import FilledGraph
 from harness.targets.execution import Graph
 
 
@@ -56,18 +57,9 @@ def _model(
 ) -> ModelProto:
     named = {case.inputs[n].name: inputs[n] for n in range(len(inputs)) if n not in fed}
     initializers = named if graph.constants_are_nodes else {**named, **graph.constants}
-    nodes = [*(_constants(graph) if graph.constants_are_nodes else ()), *map(_node, graph.nodes)]
-    for number, node in enumerate(nodes):
-        node.name = f"{node.op_type}_{number}"
-    for node, made in zip(nodes[len(nodes) - len(graph.nodes) :], graph.nodes, strict=True):
-        schema = operator_schema(made.operator, case.opset)
-        node.attribute.extend(
-            attribute(name, value, schema.attributes[name].type)
-            for name, value in sorted(made.attributes.items())
-        )
     shapes = case.options.shapes
     made_graph = helper.make_graph(
-        nodes,
+        _nodes(graph, case.opset),
         case.operator,
         [_value(case.inputs[n].name, case.inputs[n].dtype, case.inputs[n].shape, shapes) for n in fed],
         [
@@ -84,13 +76,47 @@ def _model(
     )
 
 
-def _node(node: GraphNode) -> NodeProto:
-    return helper.make_node(node.operator, list(node.inputs), list(node.outputs))
+def _nodes(graph: FilledGraph, opset: int, within: str = "") -> list[NodeProto]:
+    nodes = [*(_constants(graph, within) if graph.constants_are_nodes else ())]
+    for made in graph.nodes:
+        name = f"{within}{made.operator}_{len(nodes)}"
+        node = helper.make_node(made.operator, list(made.inputs), list(made.outputs), name)
+        schema = operator_schema(made.operator, opset)
+        node.attribute.extend(
+            attribute(key, value, schema.attributes[key].type)
+            for key, value in sorted(made.attributes.items())
+        )
+        node.attribute.extend(
+            helper.make_attribute(key, _subgraph(each, made.operator, opset, f"{name}_{key}"))
+            for key, each in sorted(made.subgraphs.items())
+        )
+        nodes.append(node)
+    return nodes
 
 
-def _constants(graph: FilledGraph) -> Iterator[NodeProto]:
-    for name, tensor in graph.constants.items():
-        yield helper.make_node("Constant", [], [name], value=tensor_proto(name, tensor))
+def _subgraph(graph: FilledGraph, operator: str, opset: int, name: str) -> GraphProto:
+    """Return a graph in a node: ONNX infers the types of its inputs and outputs, of which names are enough but for
+    what the operator itself feeds."""
+    fed = FED.get(operator, ())
+    inputs = [
+        _value(each, *fed[n], "static") if n < len(fed) else ValueInfoProto(name=each)
+        for n, each in enumerate(graph.inputs)
+    ]
+    initializers = {} if graph.constants_are_nodes else graph.constants
+    return helper.make_graph(
+        _nodes(graph, opset, f"{name}_"),
+        name,
+        inputs,
+        [ValueInfoProto(name=each) for each in graph.outputs],
+        [tensor_proto(each, tensor) for each, tensor in initializers.items()],
+    )
+
+
+def _constants(graph: FilledGraph, within: str) -> Iterator[NodeProto]:
+    for number, (name, tensor) in enumerate(graph.constants.items()):
+        yield helper.make_node(
+            "Constant", [], [name], f"{within}Constant_{number}", value=tensor_proto(name, tensor)
+        )
 
 
 def _value(name: str, dtype: str, shape: Shape, shapes: str) -> ValueInfoProto:

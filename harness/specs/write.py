@@ -28,6 +28,7 @@ from harness.model.errors import SpecError, UsageError
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.specs.calls import call_of
+from harness.specs.graphs.schema import GraphConstant, NodeEntry, Subgraph
 from harness.specs.literals import LiteralError, to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.source import parse
@@ -87,19 +88,42 @@ def _graph_text(spec: LoadedSpec, case: Case, entry: Sequence[str], comment: Seq
     lines += [f"opsets: [{case.opset}]", "inputs:" if case.inputs else "inputs: {}"]
     lines += [f"  {each.name}: {{type: {each.dtype}, shape: {list(each.shape)}}}" for each in case.inputs]
     lines += ["constants:"] if given.constants else []
-    for name, constant in given.constants.items():
-        tensor = Tensor(str(constant.type), to_array(str(constant.type), constant.values, constant.shape))
-        lines += _wrapped(f"  {name}: {{type: {tensor.dtype}, {written_values(tensor)}}}")
-    lines.append("nodes:")
-    for node in given.nodes:
-        taken, made = (
-            f"[{', '.join(name or quoted('') for name in names)}]" for names in (node.inputs, node.outputs)
-        )
-        attributes = {name: attribute(value) for name, value in sorted(node.attributes.items())}
-        written = f", attributes: {_mapping(attributes)}" if attributes else ""
-        lines.append(f"  - {{operator: {node.operator}, inputs: {taken}, outputs: {made}{written}}}")
+    for name, written in _constants(given.constants).items():
+        lines += _wrapped(f"  {name}: {written}")
+    lines += ["nodes:", *(f"  - {_node(node)}" for node in given.nodes)]
     lines += [f"outputs: [{', '.join(given.outputs)}]", "cases:", *entry]
     return "\n".join(lines) + "\n"
+
+
+def _constants(constants: Mapping[str, GraphConstant]) -> dict[str, str]:
+    found = {}
+    for name, constant in constants.items():
+        tensor = Tensor(str(constant.type), to_array(str(constant.type), constant.values, constant.shape))
+        found[name] = f"{{type: {tensor.dtype}, {written_values(tensor)}}}"
+    return found
+
+
+def _node(node: NodeEntry) -> str:
+    written = {
+        name: _subgraph(value) if isinstance(value, Subgraph) else attribute(value)
+        for name, value in sorted(node.attributes.items())
+    }
+    held = {"operator": node.operator, "inputs": _names(node.inputs), "outputs": _names(node.outputs)}
+    return _mapping({**held, "attributes": _mapping(written)} if written else held)
+
+
+def _subgraph(graph: Subgraph) -> str:
+    held = {
+        "inputs": _names(graph.inputs),
+        "constants": _mapping(_constants(graph.constants)),
+        "nodes": f"[{', '.join(map(_node, graph.nodes))}]",
+        "outputs": _names(graph.outputs),
+    }
+    return _mapping({key: text for key, text in held.items() if text not in ("[]", "{}")})
+
+
+def _names(names: Sequence[str]) -> str:
+    return f"[{', '.join(name or quoted('') for name in names)}]"
 
 
 def reduced_from(text: str) -> str | None:

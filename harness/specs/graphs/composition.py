@@ -19,42 +19,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Approx, Exact, Expected, OneOf
-from harness.model.float_formats import FORMATS, Float64, decode, encode
+from harness.model.expected import Expected
+from harness.model.float_formats import FORMATS, encode
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
-from harness.operators.base import Call, Operator, Shape, TensorType
+from harness.operators.base import Call, Operator, TensorType
 from harness.operators.bounded import Bounded, arithmetic, number
 from harness.operators.formulas import FormulaOracle
 from harness.specs.calls import make_call
+from harness.specs.graphs.control_flow import CONTROL_FLOW
+from harness.specs.graphs.known import Known, Within, expected_of, hull, known_of, numbers_of, shape_of
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
 
 _MOST_CORNERS = 8
-_MOST_INTEGERS = 16
-"""As many integers may be admissible for one element; of more, nothing is known that is worth a test."""
 _TRACED = 1 << 40
 """The number of the first element that is followed through a node that moves elements: no such node fills with it."""
-
-
-class Within(NamedTuple):
-    """Numbers of an element type, each within an error of its value, as an implementation may hold them."""
-
-    dtype: str
-    value: Float64
-    error: Float64
-
-    @property
-    def shape(self) -> Shape:
-        return self.value.shape
-
-
-Known = Tensor | Within
 
 
 def composed(
@@ -62,23 +46,41 @@ def composed(
 ) -> tuple[Expected, ...]:
     """Return what each output of a graph is held against in a declared arithmetic; raise Unfit where a node cannot
     take what it is given. Without `bounds`, element types and shapes are right, and bounds may be too narrow."""
-    known: dict[str, Known] = {**inputs, **graph.constants}
+    found = _made(graph, opset, inputs, declared, bounds)
+    return tuple(expected_of(each) if isinstance(each, (Tensor, Within)) else each for each in found)
+
+
+def _made(
+    graph: FilledGraph, opset: int, around: Mapping[str, Known], declared: str, bounds: bool
+) -> list[Known | Expected]:
+    """Return the outputs of a graph, or of one in a node, whose nodes take tensors `around` it as well."""
+    known: dict[str, Known] = {**around, **graph.constants}
     expected: dict[str, Expected] = {}
     for node in graph.nodes:
         for name, found in zip(node.outputs, _outputs(node, opset, known, declared, bounds), strict=True):
             if isinstance(found, (Tensor, Within)):
                 known[name] = found
             else:
-                expected[name], known[name] = found, _known(found)
-    return tuple(expected.get(name) or _expected(known[name]) for name in graph.outputs)
+                expected[name], known[name] = found, known_of(found)
+    return [expected.get(name) or known[name] for name in graph.outputs]
 
 
 def _outputs(
     node: GraphNode, opset: int, known: Mapping[str, Known], declared: str, bounds: bool
 ) -> Iterable[Known | Expected]:
     """Return the outputs of a node: of exact inputs as its operator's own oracle says."""
-    operator = OPERATORS[node.operator]
     given = _operands(node, opset, known)
+    if node.operator in CONTROL_FLOW:
+
+        def run(name: str, fed: Sequence[Known] = ()) -> list[Known | Expected]:
+            graph = node.subgraphs[name]
+            if len(fed) != len(graph.inputs):
+                raise Unfit(f"{name} of {node.operator} takes {len(fed)} inputs, not {len(graph.inputs)}")
+            around = {**known, **dict(zip(graph.inputs, fed, strict=True))}
+            return _made(graph, opset, around, declared, bounds)
+
+        return CONTROL_FLOW[node.operator](node, given, run)
+    operator = OPERATORS[node.operator]
     call = _call(operator, node, opset, given)
     exact = {name: each for name, each in given.items() if isinstance(each, Tensor)}
     broken = operator.broken(call, exact) if len(exact) == len(given) else operator.broken_rule(call)
@@ -123,58 +125,8 @@ def _call(operator: Operator, node: GraphNode, opset: int, given: Mapping[str, K
         for name, each in given.items()
         if name in operator.constants and isinstance(each, Tensor)
     }
-    types = {name: TensorType(each.dtype, _shape(each)) for name, each in given.items()}
+    types = {name: TensorType(each.dtype, shape_of(each)) for name, each in given.items()}
     return make_call(operator, opset, types, node.attributes, constants, None, len(node.outputs))
-
-
-def _shape(known: Known) -> Shape:
-    return known.array.shape if isinstance(known, Tensor) else known.shape
-
-
-def _known(expected: Expected) -> Known:
-    """Return an output as the input of a further node."""
-    if isinstance(expected, Exact):
-        return expected.tensor
-    if isinstance(expected, Approx):
-        return Within(expected.dtype, expected.value, expected.bound)
-    return _hull([_known(Exact(each)) for each in expected.candidates])
-
-
-def _hull(known: Sequence[Known]) -> Known:
-    """Return what holds all of several: the middle of where they reach, and how far that is; the first one's elements
-    where they all have them, or where one is infinite or NaN, within the distance to the others."""
-    first = known[0]
-    if all(isinstance(each, Tensor) for each in known) and not DTYPES[first.dtype].is_float:
-        arrays = [each.array for each in known if isinstance(each, Tensor)]
-        if all(np.array_equal(arrays[0], each) for each in arrays[1:]):
-            return first
-    several = [_as_within(each) for each in known]
-    with np.errstate(all="ignore"):
-        values = np.stack([each.value for each in several])
-        errors = np.stack([each.error for each in several])
-        low, high = (values - errors).min(0), (values + errors).max(0)
-        ordinary = np.isfinite(low) & np.isfinite(high) & (low < high)
-        same = (values == values[0]) | (np.isnan(values) & np.isnan(values[0]))
-        apart = (
-            np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf, posinf=np.inf)) + errors
-        )
-        return Within(
-            first.dtype,
-            np.asarray(np.where(ordinary, low / 2 + high / 2, values[0])),
-            np.asarray(np.where(ordinary, high / 2 - low / 2, apart.max(0))),
-        )
-
-
-def _as_within(known: Known) -> Within:
-    if isinstance(known, Within):
-        return known
-    return Within(known.dtype, _numbers(known), np.zeros(known.array.shape))
-
-
-def _numbers(tensor: Tensor) -> Float64:
-    if DTYPES[tensor.dtype].is_float:
-        return decode(tensor.dtype, tensor.array)
-    return np.asarray(tensor.array, np.float64)
 
 
 def _moved(oracle: FormulaOracle, call: Call, given: Mapping[str, Known]) -> Iterator[Known]:
@@ -215,7 +167,7 @@ def _moved(oracle: FormulaOracle, call: Call, given: Mapping[str, Known]) -> Ite
 def _moving(known: Known, dtype: str) -> Array:
     """Return an exact operand: as numbers where it is of the type that is moved, which indices are not."""
     assert isinstance(known, Tensor)
-    return _numbers(known) if known.dtype == dtype else known.array
+    return numbers_of(known) if known.dtype == dtype else known.array
 
 
 def _counting(known: Known, dtype: str) -> Array:
@@ -248,7 +200,7 @@ def _at_corners(
             ends = _ends(given, dict(zip(inexact, each, strict=True)))
             asked.append(list(operator.oracle(call, ends, declared)))
     for outputs in zip(*asked, strict=True):
-        yield _hull([_known(each) for each in outputs])
+        yield hull([known_of(each) for each in outputs])
 
 
 def _with_bound(oracle: FormulaOracle, known: Known, declared: str) -> Bounded | Array:
@@ -287,18 +239,3 @@ def _end(within: Within, sign: int | None) -> Tensor:
         ends = np.where(moves, value + sign * outward, value)
         anything = np.isinf(within.error) & (sign != 0)
         return Tensor(within.dtype, encode(within.dtype, np.where(anything, sign * np.inf, ends)))
-
-
-def _expected(known: Known) -> Expected:
-    """Return what an output is held against."""
-    if isinstance(known, Tensor):
-        return Exact(known)
-    if DTYPES[known.dtype].is_float:
-        return Approx(known.dtype, known.value, known.error)
-    low, high = np.ceil(known.value - known.error), np.floor(known.value + known.error)
-    steps = int(np.max(high - low, initial=0.0)) if np.isfinite(known.error).all() else _MOST_INTEGERS
-    if steps >= _MOST_INTEGERS:
-        raise Unfit(f"an output of {known.dtype} may be any of more than {_MOST_INTEGERS} integers")
-    storage = DTYPES[known.dtype].storage
-    found = [np.minimum(low + step, high).astype(storage) for step in range(steps + 1)]
-    return OneOf(tuple(Tensor(known.dtype, each) for each in found))

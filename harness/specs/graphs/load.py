@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from pydantic import ValidationError
 
@@ -12,9 +13,10 @@ from harness.model.errors import SpecError
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.operators import OPERATORS, elements
 from harness.specs.attribute_values import WrongValue
+from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.operator import register
 from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, parameters_in
-from harness.specs.graphs.schema import GraphSpec
+from harness.specs.graphs.schema import GraphSpec, Subgraph, every_node
 from harness.specs.graphs.variations import cases_of, combined, factor_names, factor_problem, made, misfit
 from harness.specs.literals import LiteralError
 from harness.specs.problems import validation_problems
@@ -51,37 +53,10 @@ def graph_cases(pattern: Pattern, left_out: Counter[str]) -> list[Case]:
 
 def _names(file: Source, spec: GraphSpec) -> list[str]:
     """Check that each tensor is made once, before it is taken, and is used."""
-    problems = []
     made_at: dict[str, KeyPath] = {name: ("inputs", name) for name in spec.inputs}
     made_at |= {name: ("constants", name) for name in spec.constants}
-    later = {
-        output: ("nodes", number)
-        for number, node in enumerate(spec.nodes)
-        for output in node.outputs
-        if output
-    }
     taken = set(spec.outputs)
-    for number, node in enumerate(spec.nodes):
-        for name in node.inputs:
-            taken.add(name)
-            if not name or name in made_at or name.startswith("$"):
-                continue
-            path: tuple[Key, ...] = ("nodes", number, "inputs")
-            if name in later:
-                what = f"{name!r} is made by a later node, {file.where(*later[name])}; a graph has no cycle, and its nodes stand in order"
-                problems.append(file.problem(path, what))
-            else:
-                problems.append(
-                    file.problem(path, f"nothing makes {name!r}", given=name, allowed=[*made_at, *later])
-                )
-        for name in filter(None, node.outputs):
-            if name in made_at:
-                what = f"{name!r} is made already, {file.where(*made_at[name])}"
-                problems.append(file.problem(("nodes", number, "outputs"), what))
-            made_at.setdefault(name, ("nodes", number))
-    for name in spec.outputs:
-        if name not in made_at and not name.startswith("$"):
-            problems.append(file.problem(("outputs",), f"no node makes {name!r}", given=name, allowed=later))
+    problems = list(_names_of(file, (), spec, made_at, taken))
     by_parameter = {text for value in spec.parameters.values() for text in _texts(value)}
     by_parameter |= {
         text for sweep in spec.sweeps for levels in sweep.factors.values() for text in _texts(levels)
@@ -91,6 +66,50 @@ def _names(file: Source, spec: GraphSpec) -> list[str]:
             if name not in taken and name not in by_parameter:
                 problems.append(file.problem((kind, name), f"no node takes {name!r}; remove it"))
     return problems
+
+
+def _names_of(
+    file: Source, path: KeyPath, graph: GraphSpec | Subgraph, made_at: dict[str, KeyPath], taken: set[str]
+) -> Iterator[str]:
+    """Check the nodes of a graph, or of one in a node, which sees what is made before it; add what is `taken`."""
+    later = {
+        output: (*path, "nodes", number)
+        for number, node in enumerate(graph.nodes)
+        for output in node.outputs
+        if output
+    }
+    for number, node in enumerate(graph.nodes):
+        here: tuple[Key, ...] = (*path, "nodes", number)
+        for name in node.inputs:
+            taken.add(name)
+            if not name or name in made_at or name.startswith("$"):
+                continue
+            if name in later:
+                what = f"{name!r} is made by a later node, {file.where(*later[name])}; a graph has no cycle, and its nodes stand in order"
+                yield file.problem((*here, "inputs"), what)
+            else:
+                what = f"nothing makes {name!r}"
+                yield file.problem((*here, "inputs"), what, given=name, allowed=[*made_at, *later])
+        for key, inner in node.subgraphs.items():
+            within = (*here, "attributes", key)
+            known = dict(made_at)
+            for kind in ("inputs", "constants"):
+                for name in getattr(inner, kind):
+                    if name in made_at:
+                        yield file.problem(
+                            (*within, kind), f"{name!r} is made already, {file.where(*made_at[name])}"
+                        )
+                    known[name] = (*within, kind)
+            taken.update(inner.outputs)
+            yield from _names_of(file, within, inner, known, taken)
+        for name in filter(None, node.outputs):
+            if name in made_at:
+                what = f"{name!r} is made already, {file.where(*made_at[name])}"
+                yield file.problem((*here, "outputs"), what)
+            made_at.setdefault(name, here)
+    for name in graph.outputs:
+        if name not in made_at and not name.startswith("$"):
+            yield file.problem((*path, "outputs"), f"no node makes {name!r}", given=name, allowed=later)
 
 
 def _texts(value: object) -> list[str]:
@@ -103,8 +122,7 @@ def _operators(file: Source, spec: GraphSpec) -> list[str]:
     """Check operators, attributes and parameters of nodes."""
     problems = []
     known = {*spec.parameters, *OPTIONS, *spec.types}
-    for number, node in enumerate(spec.nodes):
-        path: tuple[Key, ...] = ("nodes", number)
+    for path, node in every_node(spec.nodes):
         values = (node.operator, node.inputs, node.outputs, *node.attributes.values())
         for name in parameters_in(values):
             if name not in known:
@@ -113,9 +131,9 @@ def _operators(file: Source, spec: GraphSpec) -> list[str]:
                 )
         if node.operator.startswith("$"):
             continue
-        if node.operator not in OPERATORS:
-            what = f"the harness has no oracle for {node.operator!r}"
-            problems.append(file.problem((*path, "operator"), what, given=node.operator, allowed=OPERATORS))
+        if node.operator not in OPERATORS and node.operator not in CONTROL_FLOW:
+            what, known_ones = f"the harness has no oracle for {node.operator!r}", [*OPERATORS, *CONTROL_FLOW]
+            problems.append(file.problem((*path, "operator"), what, given=node.operator, allowed=known_ones))
             continue
         for opset in spec.opsets:
             try:
@@ -123,6 +141,10 @@ def _operators(file: Source, spec: GraphSpec) -> list[str]:
             except (OpsetUnavailable, UnknownOperator) as error:
                 problems.append(file.problem((*path, "operator"), str(error)))
                 continue
+            graphs = {name for name, each in schema.attributes.items() if each.type == "GRAPH"}
+            if graphs != node.subgraphs.keys():
+                what = f"{node.operator} has graphs as {', '.join(sorted(graphs)) or 'no attribute'}"
+                problems.append(file.problem((*path, "attributes"), what))
             for name, value in node.attributes.items():
                 if name not in schema.attributes and not parameters_in(value):
                     what = f"{node.operator} has no attribute {name!r} at opset {opset}"

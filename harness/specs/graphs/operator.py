@@ -3,7 +3,7 @@ cases of graphs travel as those of operators do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -13,9 +13,9 @@ from harness.model.case import Tensor, Value
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators import OPERATORS, elements
-from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import UNKNOWN, Call, Entropy, Family, Operator, Shape, ValueKind
 from harness.specs.graphs.composition import composed
-from harness.specs.graphs.pattern import FilledGraph, Pattern
+from harness.specs.graphs.pattern import FilledGraph, Pattern, Unfit
 
 _KEPT = 32
 """How many compositions are kept for the other levels of optimisation."""
@@ -80,17 +80,33 @@ def _inferred(
     shapes: tuple[tuple[str, Shape], ...],
     attributes: tuple[tuple[str, Value], ...],
 ) -> tuple[tuple[str, Shape], ...]:
-    """Return element type and shape of each output, from the composition of tensors of ones."""
-    of_shape = dict(shapes)
-    inputs = {name: Tensor(dtype, _ones(dtype, of_shape[name])) for name, dtype in dtypes}
-    found = composed(pattern.filled(opset, dtypes, attributes), opset, inputs, _SAMPLE, bounds=False)
-    return tuple((each.dtype, each.shape) for each in found)
+    """Return element type and shape of each output, from the composition of tensors of ones; of a graph whose nodes
+    choose what runs, of zeros as well: an extent that is another is UNKNOWN."""
+    of_shape, graph = dict(shapes), pattern.filled(opset, dtypes, attributes)
+    found = []
+    for number in (1, 0) if any(node.subgraphs for node in graph.nodes) else (1,):
+        inputs = {name: Tensor(dtype, _filled(number, dtype, of_shape[name])) for name, dtype in dtypes}
+        outputs = composed(graph, opset, inputs, _SAMPLE, bounds=False)
+        found.append([(each.dtype, each.shape) for each in outputs])
+    return tuple(_either(each) for each in zip(*found, strict=True))
 
 
-def _ones(dtype: str, shape: Shape) -> Array:
+def _either(forms: Sequence[tuple[str, Shape]]) -> tuple[str, Shape]:
+    types, ranks = {dtype for dtype, _ in forms}, {len(shape) for _, shape in forms}
+    if len(types) > 1 or len(ranks) > 1:
+        raise Unfit("what runs decides the type or the rank of an output")
+    extents = zip(*(shape for _, shape in forms), strict=True)
+    return types.pop(), tuple(each[0] if len(set(each)) == 1 else UNKNOWN for each in extents)
+
+
+def _filled(number: int, dtype: str, shape: Shape) -> Array:
     if dtype == "bfloat16":
-        return np.full(shape, 0x3F80, np.uint16)
-    return np.full(shape, "1", object) if dtype == "string" else np.ones(shape, DTYPES[dtype].storage)
+        return np.full(shape, 0x3F80 * number, np.uint16)
+    return (
+        np.full(shape, str(number), object)
+        if dtype == "string"
+        else np.full(shape, number, DTYPES[dtype].storage)
+    )
 
 
 def _elements(tensor: Tensor) -> object:

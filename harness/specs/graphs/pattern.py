@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness.model.case import Case, Tensor, Value
@@ -13,7 +14,7 @@ from harness.model.onnx_schemas import OpsetUnavailable, operator_schema
 from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
 from harness.specs import literals
 from harness.specs.attribute_values import typed
-from harness.specs.graphs.schema import GraphSpec
+from harness.specs.graphs.schema import GraphConstant, GraphSpec, NodeEntry, Subgraph, every_node
 
 OPTIONS: Mapping[str, Value] = {"constants": "initializer", "exposed": "", "reused": ""}
 """The factors that every graph has, beside `initializer` and `shapes`, and their usual levels."""
@@ -24,21 +25,54 @@ class Unfit(ValueError):
 
 
 class GraphNode(NamedTuple):
-    """A node: an empty name stands for an optional tensor that is left out."""
+    """A node: an empty name stands for an optional tensor that is left out. `subgraphs` are its attributes that are
+    graphs."""
 
     operator: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Value]
+    subgraphs: Mapping[str, FilledGraph] = MappingProxyType({})
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The tensors that it takes, those that its subgraphs take from around them among them."""
+        return (*self.inputs, *(name for each in self.subgraphs.values() for name in each.taken))
+
+    def called(self, names: Mapping[str, str]) -> GraphNode:
+        """Return the node with other names of what it takes."""
+        inputs = tuple(names.get(name, name) for name in self.inputs)
+        return self._replace(
+            inputs=inputs, subgraphs={key: each.called(names) for key, each in self.subgraphs.items()}
+        )
 
 
 class FilledGraph(NamedTuple):
-    """The graph of one choice of parameters; `constants_are_nodes` in place of initializers."""
+    """The graph of one choice of parameters, or one in a node, to which its operator may feed `inputs`;
+    `constants_are_nodes` in place of initializers."""
 
     nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, Tensor]
     constants_are_nodes: bool
+    inputs: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> set[str]:
+        """The tensors that it makes, has or is fed."""
+        return {*self.inputs, *self.constants, *(name for node in self.nodes for name in node.outputs)}
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The tensors that it takes from around it."""
+        every, own = (*(name for node in self.nodes for name in node.taken), *self.outputs), self.own
+        return tuple(name for name in every if name not in own)
+
+    def called(self, names: Mapping[str, str]) -> FilledGraph:
+        """Return the graph with other names of what it takes from around it."""
+        outer = {name: names[name] for name in names if name not in self.own}
+        outputs = tuple(outer.get(name, name) for name in self.outputs)
+        return self._replace(nodes=tuple(node.called(outer) for node in self.nodes), outputs=outputs)
 
 
 class Pattern:
@@ -57,7 +91,7 @@ class Pattern:
         levels = [
             level for sweep in self.spec.sweeps for listed in sweep.factors.values() for level in listed
         ]
-        named = {node.operator for node in self.spec.nodes}
+        named = {node.operator for _, node in every_node(self.spec.nodes)}
         given = [*self.spec.parameters.values(), *levels]
         return (
             named | {text for text in given if isinstance(text, str)}
@@ -92,13 +126,8 @@ class Pattern:
         for name in _names(given["reused"]):
             nodes.append(GraphNode("Abs", (name,), (f"{name}_again",), {}))
             outputs.append(f"{name}_again")
-        first = next(iter(spec.types), "float32")
-        constants = {}
-        for name, constant in spec.constants.items():
-            dtype = self.type_of(constant.type or first, types)
-            values = _filled_in(constant.values, given)
-            constants[name] = Tensor(dtype, literals.to_array(dtype, values, constant.shape))
-        used = {name for node in nodes for name in node.inputs} | set(outputs)
+        used = {name for node in nodes for name in node.taken} | set(outputs)
+        constants = self._constants(spec.constants, given, types)
         return FilledGraph(
             tuple(nodes),
             tuple(outputs),
@@ -106,14 +135,41 @@ class Pattern:
             given["constants"] == "node",
         )
 
-    def _node(self, node: Any, given: Mapping[str, Value], opset: int, types: Mapping[str, str]) -> GraphNode:
+    def _constants(
+        self, constants: Mapping[str, GraphConstant], given: Mapping[str, Value], types: Mapping[str, str]
+    ) -> dict[str, Tensor]:
+        first, found = next(iter(self.spec.types), "float32"), {}
+        for name, constant in constants.items():
+            dtype = self.type_of(constant.type or first, types)
+            values = _filled_in(constant.values, given)
+            found[name] = Tensor(dtype, literals.to_array(dtype, values, constant.shape))
+        return found
+
+    def _subgraph(
+        self, graph: Subgraph, given: Mapping[str, Value], opset: int, types: Mapping[str, str]
+    ) -> FilledGraph:
+        return FilledGraph(
+            tuple(self._node(node, given, opset, types) for node in graph.nodes),
+            _listed(graph.outputs, given),
+            self._constants(graph.constants, given, types),
+            given["constants"] == "node",
+            graph.inputs,
+        )
+
+    def _node(
+        self, node: NodeEntry, given: Mapping[str, Value], opset: int, types: Mapping[str, str]
+    ) -> GraphNode:
         operator = str(_filled_in(node.operator, given))
         try:
             schema = operator_schema(operator, opset)
         except OpsetUnavailable as error:
             raise Unfit(str(error)) from error
         attributes: dict[str, Value] = {}
+        subgraphs: dict[str, FilledGraph] = {}
         for name, value in node.attributes.items():
+            if isinstance(value, Subgraph):
+                subgraphs[name] = self._subgraph(value, given, opset, types)
+                continue
             filled = _filled_in(value, given)
             if filled == "":
                 continue
@@ -122,7 +178,9 @@ class Pattern:
             if isinstance(filled, str) and filled in DTYPES and schema.attributes[name].type == "INT":
                 filled = DTYPES[filled].onnx  # the `to` of a Cast
             attributes[name] = typed(schema.attributes[name].type, filled)
-        return GraphNode(operator, _listed(node.inputs, given), _listed(node.outputs, given), attributes)
+        return GraphNode(
+            operator, _listed(node.inputs, given), _listed(node.outputs, given), attributes, subgraphs
+        )
 
     def schema(self, opset: int) -> OperatorSchema:
         """Return the signature of the graph as of an operator: its parameters are attributes."""

@@ -19,7 +19,7 @@ from harness.specs.calls import call_of
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.operator import filled_graph, register
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Pattern
-from harness.specs.graphs.schema import GraphConstant, GraphInput, GraphSpec, NodeEntry
+from harness.specs.graphs.schema import GraphConstant, GraphInput, GraphSpec, NodeEntry, Subgraph
 from harness.specs.literal_cases import literal_id
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import Spec
@@ -70,7 +70,7 @@ class PlainGraph(NamedTuple):
         for node in reversed(self.nodes):
             if needed & set(node.outputs):
                 nodes.insert(0, node)
-                needed |= set(node.inputs)
+                needed |= set(node.taken)
         inputs = {name: tensor for name, tensor in self.inputs.items() if name in needed}
         constant = [name for name in (self.options.initializer or "").split(",") if name in inputs]
         return self._replace(
@@ -92,14 +92,9 @@ class PlainGraph(NamedTuple):
                 name: GraphInput.model_construct(type=each.dtype, shape=each.array.shape, values="unit")
                 for name, each in self.inputs.items()
             },
-            constants={
-                name: GraphConstant.model_construct(
-                    type=each.dtype, values=_elements(each), shape=each.array.shape
-                )
-                for name, each in self.constants.items()
-            },
+            constants=_constants(self.constants),
             parameters={},
-            nodes=tuple(NodeEntry.model_construct(**node._asdict()) for node in self.nodes),
+            nodes=_entries(self.nodes),
             outputs=self.outputs,
             cases=(),
             sweeps=(),
@@ -138,6 +133,37 @@ def plain_graph(case: Case, inputs: Sequence[Tensor], opsets: tuple[int, ...] = 
         graph.constants_are_nodes,
         opsets,
     )
+
+
+def _entries(nodes: Sequence[GraphNode]) -> tuple[NodeEntry, ...]:
+    return tuple(
+        NodeEntry.model_construct(
+            operator=node.operator,
+            inputs=node.inputs,
+            outputs=node.outputs,
+            attributes={
+                **node.attributes,
+                **{name: _subgraph(each) for name, each in node.subgraphs.items()},
+            },
+        )
+        for node in nodes
+    )
+
+
+def _subgraph(graph: FilledGraph) -> Subgraph:
+    return Subgraph.model_construct(
+        inputs=graph.inputs,
+        constants=_constants(graph.constants),
+        nodes=_entries(graph.nodes),
+        outputs=graph.outputs,
+    )
+
+
+def _constants(constants: Mapping[str, Tensor]) -> dict[str, GraphConstant]:
+    return {
+        name: GraphConstant.model_construct(type=each.dtype, values=_elements(each), shape=each.array.shape)
+        for name, each in constants.items()
+    }
 
 
 def forget(name: str) -> None:

@@ -4,9 +4,10 @@ vary."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from harness.specs.literal_schema import LiteralCase
 from harness.specs.schema_types import (
@@ -23,6 +24,7 @@ from harness.specs.schema_types import (
     Text,
     refuse,
 )
+from harness.specs.source import KeyPath
 
 GraphName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=60)]
 ValueName = Annotated[str, Field(pattern=r"^(\$[a-z]\w*|[A-Za-z]\w*|)$", max_length=60)]
@@ -57,13 +59,58 @@ Operands = Annotated[tuple[ValueName, ...], OneOrMore(), _NAMES]
 """A node may take one tensor twice."""
 
 
+def _attribute_form(value: object) -> str:
+    return (
+        "<graph>"
+        if isinstance(value, Subgraph) or (isinstance(value, dict) and "nodes" in value)
+        else "<value>"
+    )
+
+
+_NO_GRAPH = {
+    "type": ["number", "string", "boolean", "array", "object", "null"],
+    "not": {"type": "object", "required": ["nodes"]},
+}
+NodeAttribute = Annotated[
+    Annotated["Subgraph", Tag("<graph>")] | Annotated[Any, Tag("<value>"), WithJsonSchema(_NO_GRAPH)],
+    Discriminator(_attribute_form),
+]
+
+
 class NodeEntry(Strict):
     """A node; `$name` anywhere stands for the value of a parameter, and `$name` as `inputs` for a list of them."""
 
     operator: Text
     inputs: Operands = ()
     outputs: Names
-    attributes: dict[str, AttributeValue] = {}
+    attributes: dict[str, NodeAttribute] = {}
+
+    @property
+    def subgraphs(self) -> dict[str, Subgraph]:
+        """The attributes that are graphs."""
+        return {name: value for name, value in self.attributes.items() if isinstance(value, Subgraph)}
+
+
+class Subgraph(Strict):
+    """A graph that is an attribute of a node, such as a branch; its nodes take tensors around it as well. `inputs` are
+    what the operator feeds it, if it does."""
+
+    inputs: Operands = ()
+    constants: dict[Text, Constant] = {}
+    nodes: Annotated[tuple[NodeEntry, ...], Field(min_length=1, max_length=64)]
+    outputs: Operands
+
+
+NodeEntry.model_rebuild()
+
+
+def every_node(nodes: tuple[NodeEntry, ...], path: KeyPath = ()) -> Iterator[tuple[KeyPath, NodeEntry]]:
+    """Yield nodes and those of their subgraphs, each with the keys that lead to it."""
+    for number, node in enumerate(nodes):
+        here = (*path, "nodes", number)
+        yield here, node
+        for name, graph in node.subgraphs.items():
+            yield from every_node(graph.nodes, (*here, "attributes", name))
 
 
 class GraphSweep(Strict):

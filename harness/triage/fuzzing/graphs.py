@@ -14,7 +14,7 @@ from harness.model.case import Case, Options, Shapes, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.operators.elements import ELEMENT_KINDS
 from harness.specs.calls import call_of
-from harness.specs.graphs.pattern import GraphNode, Pattern
+from harness.specs.graphs.pattern import Pattern
 from harness.specs.graphs.plain import NO_GRAPH, PlainGraph, forget, plain_graph
 from harness.specs.graphs.variations import at_levels, combined, factor_names, made, misfit
 from harness.specs.load import LoadedSpec
@@ -153,7 +153,7 @@ class GraphDrawing:
         inputs, constants, nodes = dict(graph.inputs), dict(graph.constants), list(graph.nodes)
         called: dict[str, str] = {"": ""}
         for node in member.nodes[start : start + length]:
-            for name in node.inputs:
+            for name in node.taken:
                 if name in called:
                     continue
                 tensor, fitting = shown[name], self._fitting(known, shown[name])
@@ -167,12 +167,11 @@ class GraphDrawing:
                 called[name] = new
             for name in filter(None, node.outputs):
                 called[name] = f"v{len(nodes)}_{len(called)}"
-            taken, given = (tuple(called[name] for name in names) for names in (node.inputs, node.outputs))
-            nodes.append(GraphNode(node.operator, taken, given, node.attributes))
+            nodes.append(node.called(called)._replace(outputs=tuple(called[name] for name in node.outputs)))
         if graph.nodes and not known.keys() & called.values():
             return None
         grown = graph._replace(nodes=tuple(nodes), inputs=inputs, constants=constants)
-        taken = tuple(name for node in nodes for name in node.inputs)
+        taken = {name for node in nodes for name in node.taken}
         return grown._replace(outputs=tuple(name for name in grown.made if name not in taken))
 
     def _fitting(self, known: Mapping[str, Tensor], wanted: Tensor) -> list[str]:

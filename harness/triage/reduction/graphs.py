@@ -88,10 +88,8 @@ def _changes(graph: PlainGraph) -> Iterator[PlainGraph]:
 def _renamed(graph: PlainGraph, old: str, new: str) -> PlainGraph:
     """Return the graph with one value in the place of another."""
 
-    def named(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(new if name == old else name for name in names)
-
-    nodes = tuple(node._replace(inputs=named(node.inputs)) for node in graph.nodes)
+    nodes = tuple(node.called({old: new}) for node in graph.nodes)
     given = {*graph.inputs, *graph.constants}
-    outputs = tuple(dict.fromkeys(name for name in named(graph.outputs) if name not in given))
+    named = (new if name == old else name for name in graph.outputs)
+    outputs = tuple(dict.fromkeys(name for name in named if name not in given))
     return graph._replace(nodes=nodes, outputs=outputs)

@@ -1,0 +1,121 @@
+"""What is known of a tensor between the nodes of a graph: its elements to the bit, or numbers `Within` a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import DTYPES
+from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.float_formats import Float64, decode
+from harness.operators.base import Shape
+from harness.specs.graphs.pattern import Unfit
+
+_MOST_INTEGERS = 16
+"""As many integers may be admissible for one element; of more, nothing is known that is worth a test."""
+
+
+class Within(NamedTuple):
+    """Numbers of an element type, each within an error of its value, as an implementation may hold them."""
+
+    dtype: str
+    value: Float64
+    error: Float64
+
+    @property
+    def shape(self) -> Shape:
+        return self.value.shape
+
+
+Known = Tensor | Within
+
+
+def shape_of(known: Known) -> Shape:
+    return known.array.shape if isinstance(known, Tensor) else known.shape
+
+
+def known_of(expected: Expected) -> Known:
+    """Return an output as the input of a further node."""
+    if isinstance(expected, Exact):
+        return expected.tensor
+    if isinstance(expected, Approx):
+        return Within(expected.dtype, expected.value, expected.bound)
+    return hull([known_of(Exact(each)) for each in expected.candidates])
+
+
+def hull(known: Sequence[Known]) -> Known:
+    """Return what holds all of several: the middle of where they reach, and how far that is; the first one's elements
+    where they all have them, or where one is infinite or NaN, within the distance to the others."""
+    first = known[0]
+    if all(isinstance(each, Tensor) for each in known) and not DTYPES[first.dtype].is_float:
+        arrays = [each.array for each in known if isinstance(each, Tensor)]
+        if all(np.array_equal(arrays[0], each) for each in arrays[1:]):
+            return first
+    several = [_as_within(each) for each in known]
+    with np.errstate(all="ignore"):
+        values = np.stack([each.value for each in several])
+        errors = np.stack([each.error for each in several])
+        low, high = (values - errors).min(0), (values + errors).max(0)
+        ordinary = np.isfinite(low) & np.isfinite(high) & (low < high)
+        same = (values == values[0]) | (np.isnan(values) & np.isnan(values[0]))
+        apart = (
+            np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf, posinf=np.inf)) + errors
+        )
+        return Within(
+            first.dtype,
+            np.asarray(np.where(ordinary, low / 2 + high / 2, values[0])),
+            np.asarray(np.where(ordinary, high / 2 - low / 2, apart.max(0))),
+        )
+
+
+def _as_within(known: Known) -> Within:
+    if isinstance(known, Within):
+        return known
+    return Within(known.dtype, numbers_of(known), np.zeros(known.array.shape))
+
+
+def numbers_of(tensor: Tensor) -> Float64:
+    if DTYPES[tensor.dtype].is_float:
+        return decode(tensor.dtype, tensor.array)
+    return np.asarray(tensor.array, np.float64)
+
+
+def sliced(known: Known, at: int, axis: int) -> Known:
+    """Return the slice at an index of an axis."""
+    if isinstance(known, Tensor):
+        return Tensor(known.dtype, np.asarray(np.take(known.array, at, axis)))
+    return known._replace(
+        value=np.asarray(np.take(known.value, at, axis)), error=np.asarray(np.take(known.error, at, axis))
+    )
+
+
+def stacked(several: Sequence[Known], axis: int = 0) -> Known:
+    """Return tensors of one shape as the slices of an axis."""
+    if len({(each.dtype, shape_of(each)) for each in several}) > 1:
+        raise Unfit("slices that are put together differ in type or shape")
+    exact = [each for each in several if isinstance(each, Tensor)]
+    if len(exact) == len(several):
+        return Tensor(exact[0].dtype, np.stack([each.array for each in exact], axis))
+    every = [_as_within(each) for each in several]
+    return every[0]._replace(
+        value=np.stack([each.value for each in every], axis),
+        error=np.stack([each.error for each in every], axis),
+    )
+
+
+def expected_of(known: Known) -> Expected:
+    """Return what an output is held against."""
+    if isinstance(known, Tensor):
+        return Exact(known)
+    if DTYPES[known.dtype].is_float:
+        return Approx(known.dtype, known.value, known.error)
+    low, high = np.ceil(known.value - known.error), np.floor(known.value + known.error)
+    steps = int(np.max(high - low, initial=0.0)) if np.isfinite(known.error).all() else _MOST_INTEGERS
+    if steps >= _MOST_INTEGERS:
+        raise Unfit(f"an output of {known.dtype} may be any of more than {_MOST_INTEGERS} integers")
+    storage = DTYPES[known.dtype].storage
+    found = [np.minimum(low + step, high).astype(storage) for step in range(steps + 1)]
+    return OneOf(tuple(Tensor(known.dtype, each) for each in found))
