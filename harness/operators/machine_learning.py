@@ -2,6 +2,7 @@
 
 Inputs of other types count as the float32 numbers that they are; cases have only such.
 """
+# ruff: noqa: N803 - inputs have the names that ONNX gives them
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from harness.model.case import Tensor, TensorValue
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator
-from harness.operators.bounded import Bounded
-from harness.operators.dimensioned import Dimensioned, Dimensions
+from harness.operators.bounded import Bounded, sigmoid
+from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import Formula, bounded, decided, moved
 from harness.operators.functions import softmax
 
@@ -56,14 +57,14 @@ def normalizer(X: Bounded, norm: str) -> Bounded:
 
 
 def binarizer(X: Array, threshold: float) -> Array:
-    return np.asarray(X > np.float32(threshold)).astype(X.dtype)
+    return np.asarray(np.float32(threshold) < X).astype(X.dtype)
 
 
 def imputer(X: Array, call: Call) -> Array:
     integers = X.dtype.kind == "i"
     imputed = call.parameter("imputed_value_int64s" if integers else "imputed_value_floats")
     replaced = call.parameter("replaced_value_int64" if integers else "replaced_value_float")
-    missing = np.isnan(X) if replaced != replaced else X == np.asarray(replaced, X.dtype)
+    missing = np.isnan(X) if replaced != replaced else np.asarray(replaced, X.dtype) == X
     return np.where(missing, np.asarray(imputed, X.dtype), X)
 
 
@@ -73,22 +74,33 @@ def array_feature_extractor(X: Array, Y: Array) -> Array:
 
 def one_hot_encoder(X: Array, call: Call) -> Array:
     categories = call.parameter("cats_strings" if X.dtype.kind == "O" else "cats_int64s")
-    return (X[..., None] == np.array(categories, object if X.dtype.kind == "O" else X.dtype)).astype(
-        np.float32
-    )
+    every = np.array(categories, object if X.dtype.kind == "O" else X.dtype)
+    return np.asarray(X[..., None] == every).astype(np.float32)
 
 
-_LABELS = (("int64", "int64s"), ("float32", "floats"), ("string", "strings"))
+_LABELS = {"int64s": "int64", "floats": "float32", "strings": "string", "tensor": ""}
+"""By the end of an attribute's name the element type of its labels; a tensor says its own."""
+
+
+def _given(call: Call, of: str) -> tuple[str, Any]:
+    """Return which of the attributes `keys_*` or `values_*` a call has, and its value."""
+    ((end, value),) = ((end, found) for end in _LABELS if (found := call.attributes.get(f"{of}_{end}")))
+    return end, value
 
 
 def label_encoder(X: Array, call: Call) -> Array:
-    """Of keys that are equal the last counts for nothing: no case has any. NaN is a key as any number is."""
-    keys = next(call.parameter(f"keys_{of}") for _, of in _LABELS if call.attributes.get(f"keys_{of}"))
-    dtype, of = next(each for each in _LABELS if call.attributes.get(f"values_{each[1]}"))
-    default = call.parameter({"int64s": "default_int64", "floats": "default_float"}.get(of, "default_string"))
-    table = dict(zip(map(_key, keys), call.parameter(f"values_{of}"), strict=True))
-    found = [table.get(_key(each), default) for each in X.reshape(-1)]
-    return np.array(found, DTYPES[dtype].storage).reshape(X.shape)
+    """NaN is a key as any number is."""
+    _, keys = _given(call, "keys")
+    end, values = _given(call, "values")
+    default = call.parameter(
+        {"int64s": "default_int64", "floats": "default_float"}.get(end, "default_string")
+    )
+    if end == "tensor":
+        default = call.parameter("default_tensor").elements[0]
+    kept = [_key(each) for each in np.asarray(_tensor(keys), X.dtype).tolist()]
+    table = dict(zip(kept, _tensor(values), strict=True))
+    found = [table.get(_key(each), default) for each in X.reshape(-1).tolist()]
+    return np.array(found, DTYPES[call.outputs[0]].storage).reshape(X.shape)
 
 
 def _key(value: Any) -> Any:
@@ -97,25 +109,29 @@ def _key(value: Any) -> Any:
 
 def _transformed(scores: Bounded, post_transform: str) -> Bounded:
     if post_transform == "LOGISTIC":
-        return 1.0 / (1.0 + np.exp(-scores))  # type: ignore[operator, no-any-return]
+        return sigmoid(scores)
     return softmax(scores, -1) if post_transform == "SOFTMAX" else scores
 
 
-def linear_regressor(X: Bounded, coefficients: Any, intercepts: Any, targets: int, post_transform: str) -> Bounded:
+def linear_regressor(
+    X: Bounded, coefficients: Any, targets: int, post_transform: str, intercepts: Any = None
+) -> Bounded:
     weights = np.asarray(coefficients, float).reshape(targets, -1).T
     return _transformed(np.matmul(X, weights) + np.asarray(intercepts or 0.0, float), post_transform)
 
 
-def linear_classifier(X: Bounded, coefficients: Any, intercepts: Any, post_transform: str, call: Call) -> Any:
+def linear_classifier(
+    X: Bounded, coefficients: Any, post_transform: str, call: Call, intercepts: Any = None
+) -> Any:
     """Label and score; scores decide exactly where they are sums of whole numbers."""
     labels = call.attributes.get("classlabels_ints") or call.attributes["classlabels_strings"]
-    scores = linear_regressor(X, coefficients, intercepts, len(labels), "NONE")  # type: ignore[arg-type]
+    scores = linear_regressor(X, coefficients, len(labels), "NONE", intercepts)  # type: ignore[arg-type]
     chosen = np.array(labels, DTYPES[call.outputs[0]].storage)[scores.value.argmax(-1)]
     return chosen, _transformed(scores, post_transform)
 
 
 def svm_regressor(
-    X: Bounded, coefficients: Any, kernel_params: Any, kernel_type: str, n_supports: int, rho: Any, support_vectors: Any
+    X: Bounded, coefficients: Any, kernel_type: str, n_supports: int, rho: Any, support_vectors: Any, kernel_params: Any = None
 ) -> Bounded:  # fmt: skip
     vectors = np.asarray(support_vectors, float).reshape(n_supports, -1)
     gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
@@ -130,7 +146,7 @@ def svm_regressor(
     return np.matmul(kernel, np.asarray(coefficients, float)[:, None]) + rho[0]
 
 
-_MODES = {
+_MODES: dict[str, Any] = {
     "BRANCH_LEQ": np.less_equal,
     "BRANCH_LT": np.less,
     "BRANCH_GTE": np.greater_equal,
@@ -139,18 +155,20 @@ _MODES = {
     "BRANCH_NEQ": np.not_equal,
 }
 """The modes of nodes in the order of their numbers in TreeEnsemble."""
-_AGGREGATES = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
+_AGGREGATES: dict[str, Any] = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
 
 
 def _leaf(row: Array, root: int, node: Mapping[str, Any]) -> int:
-    """Walk from a root to a leaf."""
+    """Walk from a root to a leaf, by no node twice."""
     at = root
-    while node["modes"][at] != "LEAF":
+    for _ in node["modes"]:
+        if node["modes"][at] == "LEAF":
+            return int(at)
         value = row[node["featureids"][at]]
         missing = node["missing"] and node["missing"][at] and np.isnan(value)
         true = missing or _MODES[node["modes"][at]](value, node["values"][at])
         at = node["true" if true else "false"][at]
-    return int(at)
+    raise ValueError("the nodes of a tree form a circle")
 
 
 def _weighed(X: Array, call: Call, of: str, targets: int) -> Array:
@@ -172,9 +190,9 @@ def _weighed(X: Array, call: Call, of: str, targets: int) -> Array:
         *(get(f"{of}_{key}") for key in ("treeids", "nodeids", "ids", "weights")), strict=True
     ):
         weights.setdefault(places[tree, at], []).append((target, weight))
-    return _aggregated(X, roots, node, weights, targets, str(call.attributes.get("aggregate_function", "SUM"))) + (
-        np.asarray(call.attributes.get("base_values") or 0.0, float)
-    )
+    function = str(call.attributes.get("aggregate_function", "SUM"))
+    base = np.asarray(call.attributes.get("base_values") or 0.0, float)
+    return np.asarray(_aggregated(X, roots, node, weights, targets, function) + base)
 
 
 def _aggregated(
@@ -237,9 +255,14 @@ def _labels(call: Call, ints: str) -> str:
 
 
 def _label_type(call: Call) -> tuple[str | None, ...]:
-    return (next((dtype for dtype, of in _LABELS if call.attributes.get(f"values_{of}")), None),)
+    end, values = _given(call, "values")
+    return (values.dtype if end == "tensor" else _LABELS[end],)
 
 
+_COLUMNS = (
+    Chosen("in_range", lambda raw, n: raw % n["C"]),
+    Chosen("beyond", lambda raw, n: raw % 3 + n["C"], "indices within the last dimension"),
+)
 _ROWS = Dimensioned("X: N C", "N n_targets")
 
 OPERATORS = (
@@ -254,7 +277,9 @@ OPERATORS = (
         decided(imputer),
     ),
     Operator(
-        "ai.onnx.ml.ArrayFeatureExtractor", Dimensioned("X: ... C; Y: K", "... K"), moved(array_feature_extractor)
+        "ai.onnx.ml.ArrayFeatureExtractor",
+        Dimensioned("X: ... C; Y: K", "... K", chosen={"Y": _COLUMNS}),
+        moved(array_feature_extractor),
     ),
     Operator(
         "ai.onnx.ml.OneHotEncoder",

@@ -1,5 +1,5 @@
-"""The signatures of ONNX Runtime's own operators and of ONNX's for machine learning, as the installed onnxruntime states them, and how they differ from
-those that the harness knows."""
+"""The signatures of ONNX Runtime's own operators and of ONNX's for machine learning, as the installed onnxruntime states
+them, and how they differ from those that the harness knows."""
 
 from __future__ import annotations
 

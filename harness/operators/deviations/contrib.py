@@ -55,6 +55,12 @@ def always_normalised(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def untransformed(asked: Deviating) -> tuple[Expected, ...]:
+    """LinearRegressor: scores as with post_transform NONE."""
+    return asked.formula(post_transform="NONE")
+
+
+@deviation
 def input_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
     """MoE: as if every element of the first input were 0."""
     name, first = next(iter(asked.inputs.items()))
