@@ -132,7 +132,7 @@ def linear_classifier(
 
 def svm_regressor(
     X: Bounded, coefficients: Any, kernel_type: str, n_supports: int, rho: Any, support_vectors: Any, kernel_params: Any = None
-) -> Bounded:  # fmt: skip
+) -> Any:  # fmt: skip
     vectors = np.asarray(support_vectors, float).reshape(n_supports, -1)
     gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
     if kernel_type == "RBF":

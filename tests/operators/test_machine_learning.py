@@ -10,26 +10,47 @@ from onnx.reference import ReferenceEvaluator
 from harness.compile.graphs import compile_case
 from harness.model.case import Tensor
 from harness.model.diff import compare
+from harness.model.dtypes import DTYPES
 from harness.operators import COLLECTED, OPERATORS
 from tests.mutants.any_operator import Sample, samples
 
-NAMES = sorted(name.removeprefix("ai.onnx.ml.") for name in COLLECTED if name.startswith("ai.onnx.ml."))
+REFERENCE_FAILS = {"SVMRegressor", "TreeEnsembleClassifier"}
+"""Those whose attributes onnx's reference wants all, also the optional ones."""
+FAULTS = ("LabelEncoder@4:case=not_a_number", "post_transform=")
+"""Where it differs from the document: a NaN finds no key that is NaN, transforms are those of two classes, and intercepts that are
+left out are NaN; of integers coefficients are truncated."""
+_REFUSALS = (NotImplementedError, RuntimeError, TypeError, ValueError)
+"""What the reference raises for transforms, ranks, types and empty rows that it does not implement."""
+NAMES = sorted(name for each in COLLECTED if (name := each.removeprefix("ai.onnx.ml.")) != each)
 
 
-def _differs(sample: Sample) -> bool:
+@np.errstate(all="ignore")
+def _differs(sample: Sample) -> bool | None:
+    """Say whether the reference gives something else; None where it does not run."""
     operator = OPERATORS[sample.case.operator]
     shapes = operator.family.output_shapes(operator, sample.call)
     made = compile_case(sample.case, sample.call, tuple(sample.inputs.values()), shapes)
     fed = {feed: sample.inputs[feed].array for feed, _ in made.inputs}
-    outputs = ReferenceEvaluator(load_model_from_string(made.model)).run(None, fed)
+    try:
+        outputs = ReferenceEvaluator(load_model_from_string(made.model)).run(None, fed)
+    except _REFUSALS:
+        return None
     return any(
-        compare(wanted, Tensor(dtype, np.asarray(found)))[0] is not None
+        compare(wanted, Tensor(dtype, np.asarray(found).astype(DTYPES[dtype].storage)))[0] is not None
         for wanted, dtype, found in zip(sample.expected, sample.call.outputs, outputs, strict=True)
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+def _at_fault(case: str) -> bool:
+    linear = "ml.Linear" in case or "ml.Scaler" in case
+    return any(text in case for text in FAULTS) or (
+        linear and ("X=int" in case or ("LinearClassifier" in case and "intercepts=" not in case))
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - REFERENCE_FAILS))
 def test_the_reference_gives_the_same(name: str) -> None:
-    cases = [each for each in samples(f"ai.onnx.ml.{name}") if not each.case.options.initializer][::3]
-    assert len(cases) > 5
-    assert [each.case.id for each in cases if _differs(each)] == []
+    cases = [each for each in samples(f"ai.onnx.ml.{name}") if not _at_fault(each.case.id)]
+    found = {each.case.id: _differs(each) for each in cases}
+    assert list(found.values()).count(False) > 5
+    assert [case for case, differs in found.items() if differs] == []
