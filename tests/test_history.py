@@ -327,7 +327,7 @@ def _nothing(folder: Path) -> list[str | Path]:
     ("make", "code", "said"),
     [
         (_missing, 2, "none: does not exist; name run files or folders"),
-        (_empty, 4, "empty: no run.jsonl, run.jsonl.xz or run.jsonl.gz in it"),
+        (_empty, 4, "empty: no run.jsonl, run.jsonl.xz, run.jsonl.gz or run.parquet in it"),
         (_twice, 2, "run 20260101T030405Z-7 is also "),
         (_header, 2, "run.jsonl:1: the header is cut off"),
         (_schema, 2, "run.jsonl:1: run file schema 2; this harness reads schema 1"),

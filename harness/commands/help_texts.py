@@ -22,7 +22,7 @@ IN_ONE_LINE = {
     "merge": "Merge the runs of shards into one run.",
     "model": "Say which nodes of ONNX models are wrong on which target.",
     "reduce": "Shrink a failing CASE to the smallest that fails alike.",
-    "report": "Render RUN as HTML, Markdown, JUnit, CTRF or CSV.",
+    "report": "Render RUN as HTML, Markdown, JUnit, CTRF, CSV or Parquet.",
     "repro": "Write a standalone bug report for a failing CASE.",
     "run": "Run specs on targets; write the run file and reports.",
     "runtimes": "List, install or delete other releases of onnxruntime.",

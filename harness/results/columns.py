@@ -1,0 +1,223 @@
+"""A run's results as columns: a Parquet file that any analytical tool opens, written and read by DuckDB, which is
+loaded only then.
+
+A result is one row with a column for each of its keys, and columns for what follows from them (`_DERIVED`). Header and
+end are JSON in the file's metadata. Read back, the rows are the lines of the run file again, so whoever reads lines
+reads columns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import msgspec.inspect as kinds
+
+from harness.model.errors import UsageError
+from harness.model.plain_file import buffered
+from harness.model.result import Diff, Result
+
+if TYPE_CHECKING:
+    from harness.results.runfile import RunReader
+
+MAGIC = b"PAR1"
+"""What a Parquet file begins with."""
+SUFFIX = ".parquet"
+VERSION = 1
+"""The version of the columns; the header has the schema of the results."""
+LACKING = "columns need DuckDB: python -m pip install 'onnxruntime-conformance-harness[columns]'"
+_DERIVED = {
+    "reading": "reading",
+    "opset": """TRY_CAST(regexp_extract("case", '@([0-9]+):', 1) AS UINTEGER)""",
+    "origin": """regexp_extract("case", ':([^;]*)', 1)""",
+    "types": """array_to_string(regexp_extract_all("case", ';[^;=]*=([a-z]+[0-9]*)[\\[{(]', 1), ',')""",
+}
+"""Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
+_ROW_BYTES = 1
+"""A file with fewer bytes a row is hostile: its ids alone need more."""
+_MEMORY = "1GiB"
+_GROUP = 100_000
+_TOGETHER = 1000
+_FLOAT = "DOUBLE"
+
+
+class _Field:
+    """A key of a result: its type as a column, and whether a line has it where it has no value."""
+
+    def __init__(self, field: kinds.Field) -> None:
+        self.name = field.encode_name
+        several = field.type.types if isinstance(field.type, kinds.UnionType) else (field.type,)
+        self.always = field.required or field.default is not msgspec.NODEFAULT
+        self.null = any(isinstance(each, kinds.NoneType) for each in several)
+        (kind,) = (each for each in several if not isinstance(each, kinds.NoneType))
+        self.members = [_Field(each) for each in kind.fields] if isinstance(kind, kinds.StructType) else None
+        self.type = _column_type(kind) if self.members is None else _struct(self.members)
+
+    def member(self, place: str) -> str:
+        """Return SQL for `,"key":value`; NULL where a line lacks the key."""
+        value = f"{place}.{_name(self.name)}" if place else _name(self.name)
+        text = f"to_json({value})::VARCHAR" if self.members is None else _object(self.members, value)
+        if self.null and not self.always:
+            text = f"if(isnan({value}), 'null', {text})"
+        elif self.always:
+            text = f"coalesce({text}, 'null')"
+        return f"""',"{self.name}":' || {text}"""
+
+
+def _column_type(kind: kinds.Type) -> str:
+    match kind:
+        case kinds.DictType():
+            return f"MAP(VARCHAR, {_column_type(kind.value_type)})"
+        case kinds.TupleType():
+            return f"{_column_type(kind.item_types[0])}[]"
+        case kinds.VarTupleType():
+            return f"{_column_type(kind.item_type)}[]"
+        case kinds.BoolType():
+            return "BOOLEAN"
+        case kinds.IntType():
+            return "UBIGINT"
+        case kinds.FloatType():
+            return _FLOAT
+    return "VARCHAR"
+
+
+def _name(name: str) -> str:
+    return f'"{name}"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _struct(members: list[_Field]) -> str:
+    return f"STRUCT({', '.join(f'{_name(each.name)} {each.type}' for each in members)})"
+
+
+def _object(members: list[_Field], place: str) -> str:
+    """Return SQL for the JSON of a struct; `concat` leaves out what is NULL."""
+    inside = ", ".join(each.member(place) for each in members)
+    return f"if({place} IS NULL, NULL, '{{' || substr(concat({inside}), 2) || '}}')"
+
+
+def fields() -> dict[str, str]:
+    """Return the columns with their types, in the order of the file."""
+    of_lines = {each.name: each.type for each in _fields()}
+    return of_lines | dict.fromkeys(_DERIVED, "VARCHAR") | {"opset": "UINTEGER"}
+
+
+def _fields() -> list[_Field]:
+    described = kinds.type_info(Result)
+    assert isinstance(described, kinds.StructType)
+    return [_Field(each) for each in described.fields]
+
+
+def there(path: Path) -> bool:
+    """Say whether a file holds columns; one that cannot be read does not."""
+    try:
+        with buffered(path, len(MAGIC)) as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def engine(path: Path, fault: str = "damaged columns") -> Iterator[Any]:
+    """Open DuckDB without a file of its own; an error of it becomes a UsageError that names `path` and the fault."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise UsageError(f"{path}: {LACKING}") from error
+    try:
+        with duckdb.connect() as found:
+            found.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+            found.execute(f"SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
+            yield found
+    except (duckdb.Error, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {fault}: {str(error).partition(chr(10))[0]}") from error
+
+
+def source(path: Path) -> str:
+    """Return SQL for a file's rows."""
+    return f"read_parquet({_text(glob.escape(str(path)))}, hive_partitioning = false)"
+
+
+def write(run: RunReader, out: Path) -> None:
+    """Write a run as columns. Errors: UsageError for a damaged run, or a count that no column holds."""
+    of_lines = {each.name: each.type for each in _fields()} | {"reading": "VARCHAR"}
+    columns = ", ".join(f"{_name(name)}: {_text(type)}" for name, type in of_lines.items())
+    selected = ", ".join(_name(name) for name in of_lines if name not in _DERIVED)
+    derived = ", ".join(f"{sql} AS {_name(name)}" for name, sql in _DERIVED.items())
+    with engine(out, "cannot be written") as sql:
+        descriptor, name = tempfile.mkstemp(prefix=f".{out.name}.", suffix=".jsonl", dir=out.parent)
+        try:
+            with open(descriptor, "wb", buffering=1 << 20) as file:
+                file.writelines(_rows(run))
+            metadata = {
+                "harness.columns": str(VERSION),
+                "harness.header": msgspec.json.encode(run.header).decode(),
+                "harness.end": msgspec.json.encode(run.end).decode(),
+                "harness.cut": str(run.truncated).lower(),
+            }
+            marks = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in metadata.items())
+            sql.execute(
+                f"COPY (SELECT {selected}, {derived} FROM read_json({_text(glob.escape(name))},"
+                f" format = 'newline_delimited', columns = {{{columns}}}, maximum_object_size = {32 << 20}, hive_partitioning = false))"
+                f" TO {_text(str(out))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP}, KV_METADATA {{{marks}}})"
+            )
+        finally:
+            os.unlink(name)
+
+
+def _rows(run: RunReader) -> Iterator[bytes]:
+    encode = msgspec.json.Encoder().encode
+    for result in run:
+        line = encode(result if result.diff is None else _with_nan(result, result.diff))
+        yield b'%s,"reading":"%s"}\n' % (line[:-1], result.reading.value.encode())
+
+
+def _with_nan(result: Result, diff: Diff) -> Result:
+    """Return a result whose errors that are None, beside those that it lacks, are NaN."""
+    nan: dict[str, Any] = {name: "nan" for name in ("error", "largest_error") if getattr(diff, name) is None}
+    return msgspec.structs.replace(result, diff=msgspec.structs.replace(diff, **nan)) if nan else result
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of the run file that the columns are of. Errors: UsageError that names the file."""
+    with engine(path) as sql:
+        marks = {
+            bytes(key): bytes(value)
+            for key, value in sql.execute(
+                "SELECT key, value FROM parquet_kv_metadata(?)", [glob.escape(str(path))]
+            ).fetchall()
+        }
+        version = marks.get(b"harness.columns", b"").decode()
+        there = {row[0] for row in sql.execute(f"DESCRIBE FROM {source(path)}").fetchall()}
+        if not version or b"harness.header" not in marks or "case" not in there:
+            raise UsageError(f"{path}: a Parquet file, but not the columns of a run")
+        if version != str(VERSION):
+            raise UsageError(
+                f"{path}: columns of version {version[:20]}; this harness reads {VERSION}: use the harness that wrote them"
+            )
+        (rows,) = sql.execute(f"SELECT count(*) FROM {source(path)}").fetchone()
+        if rows * _ROW_BYTES > path.stat().st_size:
+            raise UsageError(f"{path}: damaged columns: {rows:,} rows in {path.stat().st_size:,} bytes")
+        yield marks[b"harness.header"] + b"\n"
+        found = [each for each in _fields() if each.name in there]
+        cast = ", ".join(f"CAST({_name(each.name)} AS {each.type}) AS {_name(each.name)}" for each in found)
+        line = ", ".join(each.member("") for each in found)
+        sql.execute(
+            f"""SELECT encode(concat('{{"type":"result"', {line}, '}}', chr(10))) FROM (SELECT {cast} FROM {source(path)})"""
+        )
+        while batch := sql.fetchmany(_TOGETHER):
+            for (row,) in batch:
+                yield row
+        if marks.get(b"harness.end", b"null") != b"null":
+            yield marks[b"harness.end"] + b"\n"
+        if marks.get(b"harness.cut") == b"true":
+            yield b"{"
