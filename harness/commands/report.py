@@ -75,15 +75,20 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
 def write_report(run: Path, format: str, out: Path | None, *, only_unexpected: bool = False) -> None:
     """Render a run to a file, or to standard output; a file is replaced only by a whole one. Errors:
     UsageError."""
-    pieces = rendering(run, format, only_unexpected=only_unexpected)
-    if out is None:
-        for piece in pieces:
-            click.echo(piece.encode(), nl=False)
-    elif format == "parquet":
+    if format == "parquet" and out is not None:
         with replacing(out) as partial:
             columns.write(RunReader(run), partial)
     else:
+        write_text(rendering(run, format, only_unexpected=only_unexpected), out)
+
+
+def write_text(pieces: Iterable[str], out: Path | None) -> None:
+    """Write a text to a file, all or nothing, or piece by piece to standard output. Errors: UsageError."""
+    if out is not None:
         write_whole(out, pieces)
+        return
+    for piece in pieces:
+        click.echo(piece.encode(), nl=False)
 
 
 def write_reports(report: Report, payload: Payload, folder: Path) -> None:

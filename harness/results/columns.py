@@ -12,9 +12,10 @@ import contextlib
 import glob
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 import msgspec.inspect as kinds
@@ -41,10 +42,14 @@ _DERIVED = {
 """Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
 _ROW_BYTES = 1
 """A file with fewer bytes a row is hostile: its ids alone need more."""
+_OURS = b"harness."
 _MEMORY = "1GiB"
 _GROUP = 100_000
 _TOGETHER = 1000
 _FLOAT = "DOUBLE"
+
+
+_T = TypeVar("_T")
 
 
 class _Field:
@@ -105,7 +110,7 @@ def _object(members: list[_Field], place: str) -> str:
     return f"if({place} IS NULL, NULL, '{{' || substr(concat({inside}), 2) || '}}')"
 
 
-def fields() -> dict[str, str]:
+def columns() -> dict[str, str]:
     """Return the columns with their types, in the order of the file."""
     of_lines = {each.name: each.type for each in _fields()}
     return of_lines | dict.fromkeys(_DERIVED, "VARCHAR") | {"opset": "UINTEGER"}
@@ -127,24 +132,30 @@ def there(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def engine(path: Path, fault: str = "damaged columns") -> Iterator[Any]:
-    """Open DuckDB without a file of its own; an error of it becomes a UsageError that names `path` and the fault."""
+def _engine(fault: str) -> Iterator[Any]:
+    """Open DuckDB without a file of its own; an error of it becomes a UsageError that begins with the fault."""
     try:
         import duckdb
     except ImportError as error:
-        raise UsageError(f"{path}: {LACKING}") from error
+        raise UsageError(LACKING) from error
     try:
         with duckdb.connect() as found:
             found.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
             found.execute(f"SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
             yield found
     except (duckdb.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {fault}: {str(error).partition(chr(10))[0]}") from error
+        raise UsageError(f"{fault}: {str(error).partition(chr(10))[0]}") from error
 
 
-def source(path: Path) -> str:
+def _source(path: Path) -> str:
     """Return SQL for a file's rows."""
     return f"read_parquet({_text(glob.escape(str(path)))}, hive_partitioning = false)"
+
+
+def _cast(path: Path, types: dict[str, str]) -> str:
+    """Return SQL for columns of a file that has these types or others; a struct may lack members."""
+    selected = ", ".join(f"CAST({_name(name)} AS {type}) AS {_name(name)}" for name, type in types.items())
+    return f"SELECT {selected} FROM {_source(path)}"
 
 
 def write(run: RunReader, out: Path) -> None:
@@ -153,7 +164,7 @@ def write(run: RunReader, out: Path) -> None:
     columns = ", ".join(f"{_name(name)}: {_text(type)}" for name, type in of_lines.items())
     selected = ", ".join(_name(name) for name in of_lines if name not in _DERIVED)
     derived = ", ".join(f"{sql} AS {_name(name)}" for name, sql in _DERIVED.items())
-    with engine(out, "cannot be written") as sql:
+    with _engine(f"{out}: cannot be written") as sql:
         descriptor, name = tempfile.mkstemp(prefix=f".{out.name}.", suffix=".jsonl", dir=out.parent)
         try:
             with open(descriptor, "wb", buffering=1 << 20) as file:
@@ -187,37 +198,98 @@ def _with_nan(result: Result, diff: Diff) -> Result:
     return msgspec.structs.replace(result, diff=msgspec.structs.replace(diff, **nan)) if nan else result
 
 
+def _marks(sql: Any, path: Path) -> dict[str, str]:
+    """Return the metadata of a file that are the harness's."""
+    found = sql.execute("SELECT key, value FROM parquet_kv_metadata(?)", [glob.escape(str(path))]).fetchall()
+    return {
+        bytes(key)[len(_OURS) :].decode(): bytes(value).decode()
+        for key, value in found
+        if key.startswith(_OURS)
+    }
+
+
+def _names(sql: Any, path: Path) -> set[str]:
+    """Return the names of a file's columns."""
+    return {row[0] for row in sql.execute(f"DESCRIBE FROM {_source(path)}").fetchall()}
+
+
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of the run file that the columns are of. Errors: UsageError that names the file."""
-    with engine(path) as sql:
-        marks = {
-            bytes(key): bytes(value)
-            for key, value in sql.execute(
-                "SELECT key, value FROM parquet_kv_metadata(?)", [glob.escape(str(path))]
-            ).fetchall()
-        }
-        version = marks.get(b"harness.columns", b"").decode()
-        there = {row[0] for row in sql.execute(f"DESCRIBE FROM {source(path)}").fetchall()}
-        if not version or b"harness.header" not in marks or "case" not in there:
+    with _engine(f"{path}: damaged columns") as sql:
+        marks, has = _marks(sql, path), _names(sql, path)
+        version = marks.get("columns")
+        if not version or "header" not in marks or "case" not in has:
             raise UsageError(f"{path}: a Parquet file, but not the columns of a run")
         if version != str(VERSION):
             raise UsageError(
                 f"{path}: columns of version {version[:20]}; this harness reads {VERSION}: use the harness that wrote them"
             )
-        (rows,) = sql.execute(f"SELECT count(*) FROM {source(path)}").fetchone()
+        (rows,) = sql.execute(f"SELECT count(*) FROM {_source(path)}").fetchone()
         if rows * _ROW_BYTES > path.stat().st_size:
             raise UsageError(f"{path}: damaged columns: {rows:,} rows in {path.stat().st_size:,} bytes")
-        yield marks[b"harness.header"] + b"\n"
-        found = [each for each in _fields() if each.name in there]
-        cast = ", ".join(f"CAST({_name(each.name)} AS {each.type}) AS {_name(each.name)}" for each in found)
+        yield marks["header"].encode() + b"\n"
+        found = [each for each in _fields() if each.name in has]
         line = ", ".join(each.member("") for each in found)
-        sql.execute(
-            f"""SELECT encode(concat('{{"type":"result"', {line}, '}}', chr(10))) FROM (SELECT {cast} FROM {source(path)})"""
-        )
+        rows_of = _cast(path, {each.name: each.type for each in found})
+        sql.execute(f"""SELECT encode(concat('{{"type":"result"', {line}, '}}', chr(10))) FROM ({rows_of})""")
         while batch := sql.fetchmany(_TOGETHER):
             for (row,) in batch:
                 yield row
-        if marks.get(b"harness.end", b"null") != b"null":
-            yield marks[b"harness.end"] + b"\n"
-        if marks.get(b"harness.cut") == b"true":
+        if marks.get("end", "null") != "null":
+            yield marks["end"].encode() + b"\n"
+        if marks.get("cut") == "true":
             yield b"{"
+
+
+class Answer(NamedTuple):
+    """The rows that a question in SQL has, read as they are needed, and the ids of the runs that have no end."""
+
+    names: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+    incomplete: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def ask(runs: Sequence[RunReader], question: str) -> Iterator[Answer]:
+    """Ask runs, as the table `results` with the column `run`, a question that is one SELECT and reaches no file,
+    no network and no setting. A run of lines is written as columns first.
+
+    Errors: UsageError for any other SQL, and for a damaged run.
+    """
+    views, paths, incomplete = [], [], []
+    with tempfile.TemporaryDirectory(prefix="harness-query-") as folder, _engine("query") as sql:
+        for number, run in enumerate(runs):
+            path = run.path
+            if not there(path):
+                path = Path(folder, f"{number}{SUFFIX}")
+                write(run, path)
+            if _marks(sql, path).get("end", "null") == "null":
+                incomplete.append(run.header.run_id)
+            has = _names(sql, path)
+            cast = _cast(path, {name: kind for name, kind in columns().items() if name in has})
+            views.append(f"SELECT {_text(run.header.run_id)} AS run, * FROM ({cast})")
+            paths.append(_text(str(path)))
+        sql.execute(f"CREATE VIEW results AS {' UNION ALL BY NAME '.join(views)}")
+        sql.execute(
+            f"RESET memory_limit; SET temp_directory = {_text(folder)}; SET allowed_paths = [{', '.join(paths)}]"
+        )
+        sql.execute("SET enable_external_access = false; SET lock_configuration = true")
+        # `query` takes one SELECT alone, and no WITH that writes, which counts as one, stands in a subquery
+        sql.execute(f"EXPLAIN SELECT * FROM query({_text(question)})")
+        with ThreadPoolExecutor(1) as pool:
+
+            def call(function: Callable[[], _T]) -> _T:
+                """Call in another thread: DuckDB heeds no signal."""
+                future = pool.submit(function)
+                try:
+                    return future.result()
+                except BaseException:
+                    sql.interrupt()
+                    raise
+
+            def rows() -> Iterator[tuple[Any, ...]]:
+                while batch := call(lambda: sql.fetchmany(_TOGETHER)):
+                    yield from batch
+
+            call(lambda: sql.execute(question))
+            yield Answer(tuple(each[0] for each in sql.description), rows(), tuple(incomplete))

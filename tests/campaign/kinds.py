@@ -8,7 +8,10 @@ import lzma
 import os
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,6 +156,21 @@ def _packed(folder: Path, data: bytes, rng: random.Random) -> None:
     _command("history", path)
 
 
+def _columns(folder: Path, data: bytes, rng: random.Random) -> None:
+    path = _written(folder / "damaged.parquet", data)
+    _command(
+        *rng.choice(
+            (
+                ("report", path, "--format", "csv", "-o", folder / "report"),
+                ("history", path),
+                ("compare", folder / "run", path),
+                ("query", "SELECT * FROM results", path, "--format", "json", "-o", folder / "report"),
+                ("query", "SELECT operator, reading, count(*) FROM results GROUP BY ALL", path),
+            )
+        )
+    )
+
+
 def _artifact(folder: Path, data: bytes, rng: random.Random) -> None:
     name = next(iter(sorted((folder / "run" / "artifacts").iterdir())))
     whole = name.read_bytes()
@@ -237,6 +255,15 @@ def prepare(folder: Path) -> None:
     )
 
 
+def _as_columns(folder: Path) -> Sequence[bytes]:
+    """In a process of its own: a fork of one with DuckDB's threads would hang."""
+    if find_spec("duckdb") is None:
+        return []
+    report = ("report", folder / "run", "-o", folder / "whole.parquet")
+    subprocess.run([sys.executable, "-m", "harness", *report], check=True)
+    return _of("whole.parquet")(folder)
+
+
 def _of(name: str) -> Callable[[Path], Sequence[bytes]]:
     return lambda folder: [(folder / name).read_bytes()]
 
@@ -256,6 +283,7 @@ KINDS: dict[str, Kind] = {
     "script": Kind(TEXT, lambda _: [SCRIPT.encode()], _script),
     "run": Kind(LINES, _of("run/run.jsonl"), _run),
     "packed run": Kind(BYTES, _compressed, _packed),
+    "columns": Kind(BYTES, _as_columns, _columns),
     "artifact": Kind(BYTES, _of("whole.npz"), _artifact),
     "manifest": Kind(TEXT, lambda _: [b"0123456789abcdef0123 3 Round@22\n" * 40], _manifest),
     "model": Kind(
