@@ -18,7 +18,6 @@ NEEDS = {
     "browser": "tests of the report's page in a browser",
     "bubblewrap": "tests of bubblewrap around the Windows runtime",
     "cluster": "tests of runs on a cluster",
-    "columns": "tests of runs as columns",
     "compiler": "tests of libraries that are compiled here",
     "index": "tests with releases of the package index",
     "notebook": "tests of the notebook of examples",

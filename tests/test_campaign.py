@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -35,8 +34,7 @@ def test_damaged_files_are_answered(tmp_path: Path) -> None:
     found = input_campaign(240, 1, tmp_path, 20.0)
     assert found.problems == []
     assert found.counts.total() == 240
-    absent = set() if find_spec("duckdb") else {"columns"}
-    assert found.counts.keys() == KINDS.keys() - absent
+    assert found.counts.keys() == KINDS.keys()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -21,23 +20,13 @@ from harness.model.result import Accuracy, Diff, Error, Memory, NanBits, Repeats
 from harness.model.verdict import Outcome, Verdict
 from harness.results import columns
 from harness.results.runfile import RunReader, lines, run_file
-from tests.needs import need
+from tests.histories import CASE
+from tests.histories import write_run as write_history
 from tests.running import complaint, harness
 from tests.synthetic import ABSENT, CPU, ENTRIES, header, results, write_explained, write_results
 
 FIXTURES = Path(__file__).parent / "fixtures" / "columns"
 LARGEST = 2**64 - 1
-
-
-@pytest.fixture(autouse=True)
-def _need() -> None:
-    need_duckdb()
-
-
-def need_duckdb() -> None:
-    """Skip a test that needs DuckDB where it is absent."""
-    there = find_spec("duckdb") is not None
-    need("columns", None if there else "python -m pip install 'onnxruntime-conformance-harness[columns]'")
 
 
 def _full(number: int, **changes: object) -> Result:
@@ -232,7 +221,7 @@ def _rewritten(path: Path, to: Path, selected: str, more: str = "", **marks: str
         }
         said = ", ".join(f"'{key}': '{value}'" for key, value in kept.items() if value is not None)
         engine.execute(
-            f"COPY (SELECT {selected} FROM '{path}' {more}) TO '{to}' (FORMAT parquet, KV_METADATA {{{said}}})"
+            f"COPY (SELECT {selected} FROM '{path}' {more.replace('PATH', str(path))}) TO '{to}' (FORMAT parquet, KV_METADATA {{{said}}})"
         )
     return to
 
@@ -282,11 +271,42 @@ def _with(selected: str = "*", more: str = "", **marks: str | None) -> Callable[
 def test_files_that_are_no_columns(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
     path = columns_of(write_results(tmp_path / "run.jsonl", list(results(20, faults=0.3))))
     damage(path)
-    for command in (("report", path, "--format", "csv"), ("history", path)):
-        ended = harness(*command)
-        assert ended.code == 2
-        assert f"{path}{said}" in complaint(ended)
-        assert not ended.out
+    ended = harness("report", path, "--format", "csv")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{path}{said}" in complaint(ended)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_cut, ""),
+        (_magic, ""),
+        (_bytes, ""),
+        (_with(header=None), "a Parquet file, but not the columns of a run"),
+        (_with(end="{}"), "damaged columns: Object missing required field `selected`"),
+        (_with("1 AS one"), "a Parquet file, but not the columns of a run"),
+        (_with("* EXCLUDE (verdict)"), 'damaged columns: Binder Error: Referenced column "verdict" not found'),
+        (_with("* REPLACE ('passed' AS outcome)"), "damaged columns: 'passed' is not a valid Outcome"),
+        (_with("* REPLACE ('fine' AS reading)"), "damaged columns: 'fine' is not a valid Reading"),
+        (_with("* REPLACE ('else' AS validity)"), "damaged columns: 'else' is not a valid Validity"),
+        (_with("* REPLACE ('else' AS target)"), ":2: damaged run file: target 'else' is not in the header"),
+        (_with("* REPLACE ('X' AS placed_on)"), "damaged columns: pass on X, but "),
+        (_with("* REPLACE (1.5 AS error)"), "damaged columns: "),
+        (_with(more="LIMIT 39"), "damaged columns: the end counts "),
+        (_with("* REPLACE ('A@1:x' AS \"case\")"), ":2: damaged run file: operator 'GatherElements' of the case"),
+        (_with("* REPLACE (10 AS opset)", more="UNION ALL FROM 'PATH'", end="null"), "damaged run file: "),
+    ],
+)  # fmt: skip
+def test_history_reads_no_damaged_columns(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
+    """It asks them in place, where no line is read; the other run is shown."""
+    write_history(tmp_path / "whole", 1, {CASE: "p"})
+    path = columns_of(write_results(tmp_path / "run.jsonl", list(results(20, faults=0.3))))
+    damage(path)
+    ended = harness("history", path, tmp_path / "whole")
+    assert ended.code == 2
+    assert complaint(ended).startswith(f"left out: {path}:")
+    assert said in complaint(ended)
+    assert "1 run of 1 target" in ended.out
 
 
 def test_names_that_look_like_patterns_or_partitions(tmp_path: Path) -> None:

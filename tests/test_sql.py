@@ -20,14 +20,9 @@ from harness.results.runfile import RunReader
 from tests.histories import CASE, OTHER, write_days, write_run
 from tests.running import complaint, harness
 from tests.synthetic import results, write_results
-from tests.test_columns import columns_of, need_duckdb
+from tests.test_columns import columns_of
 
 COUNTS = "SELECT operator, reading, outcome, count(*) AS number FROM results GROUP BY ALL ORDER BY ALL"
-
-
-@pytest.fixture(autouse=True)
-def _need() -> None:
-    need_duckdb()
 
 
 @pytest.mark.parametrize("as_columns", [False, True])

@@ -21,10 +21,13 @@ import msgspec
 import msgspec.inspect as kinds
 
 from harness.model.errors import UsageError
+from harness.model.header import End
 from harness.model.plain_file import buffered
 from harness.model.result import Diff, Result
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from harness.results.runfile import RunReader
 
 MAGIC = b"PAR1"
@@ -32,7 +35,7 @@ MAGIC = b"PAR1"
 SUFFIX = ".parquet"
 VERSION = 1
 """The version of the columns; the header has the schema of the results."""
-LACKING = "columns need DuckDB: python -m pip install 'onnxruntime-conformance-harness[columns]'"
+LACKING = "columns, questions in SQL and histories need DuckDB: python -m pip install 'onnxruntime-conformance-harness[columns]'"
 _DERIVED = {
     "reading": "reading",
     "opset": """TRY_CAST(regexp_extract("case", '@([0-9]+):', 1) AS UINTEGER)""",
@@ -96,7 +99,8 @@ def _name(name: str) -> str:
     return f'"{name}"'
 
 
-def _text(text: str) -> str:
+def sql_text(text: str) -> str:
+    """Write a text in SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -132,24 +136,31 @@ def there(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _engine(fault: str) -> Iterator[Any]:
-    """Open DuckDB without a file of its own; an error of it becomes a UsageError that begins with the fault."""
+def _faults(what: str) -> Iterator[Any]:
+    """Yield the module of DuckDB; an error of it, or a value that no column has, becomes a UsageError that begins with
+    `what`."""
     try:
         import duckdb
     except ImportError as error:
         raise UsageError(LACKING) from error
     try:
-        with duckdb.connect() as found:
-            found.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
-            found.execute(f"SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
-            yield found
-    except (duckdb.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{fault}: {str(error).partition(chr(10))[0]}") from error
+        yield duckdb
+    except (duckdb.Error, ValueError, KeyError) as error:
+        raise UsageError(f"{what}: {str(error).partition(chr(10))[0]}") from error
+
+
+@contextlib.contextmanager
+def _engine(fault: str) -> Iterator[Any]:
+    """Open DuckDB without a file of its own (`_faults`)."""
+    with _faults(fault) as duckdb, duckdb.connect() as found:
+        found.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+        found.execute(f"SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
+        yield found
 
 
 def _source(path: Path) -> str:
     """Return SQL for a file's rows."""
-    return f"read_parquet({_text(glob.escape(str(path)))}, hive_partitioning = false)"
+    return f"read_parquet({sql_text(glob.escape(str(path)))}, hive_partitioning = false)"
 
 
 def _cast(path: Path, types: dict[str, str]) -> str:
@@ -161,7 +172,7 @@ def _cast(path: Path, types: dict[str, str]) -> str:
 def write(run: RunReader, out: Path) -> None:
     """Write a run as columns. Errors: UsageError for a damaged run, or a count that no column holds."""
     of_lines = {each.name: each.type for each in _fields()} | {"reading": "VARCHAR"}
-    columns = ", ".join(f"{_name(name)}: {_text(type)}" for name, type in of_lines.items())
+    columns = ", ".join(f"{_name(name)}: {sql_text(type)}" for name, type in of_lines.items())
     selected = ", ".join(_name(name) for name in of_lines if name not in _DERIVED)
     derived = ", ".join(f"{sql} AS {_name(name)}" for name, sql in _DERIVED.items())
     with _engine(f"{out}: cannot be written") as sql:
@@ -175,11 +186,11 @@ def write(run: RunReader, out: Path) -> None:
                 "harness.end": msgspec.json.encode(run.end).decode(),
                 "harness.cut": str(run.truncated).lower(),
             }
-            marks = ", ".join(f"{_text(key)}: {_text(value)}" for key, value in metadata.items())
+            marks = ", ".join(f"{sql_text(key)}: {sql_text(value)}" for key, value in metadata.items())
             sql.execute(
-                f"COPY (SELECT {selected}, {derived} FROM read_json({_text(glob.escape(name))},"
+                f"COPY (SELECT {selected}, {derived} FROM read_json({sql_text(glob.escape(name))},"
                 f" format = 'newline_delimited', columns = {{{columns}}}, maximum_object_size = {32 << 20}, hive_partitioning = false))"
-                f" TO {_text(str(out))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP}, KV_METADATA {{{marks}}})"
+                f" TO {sql_text(str(out))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP}, KV_METADATA {{{marks}}})"
             )
         finally:
             os.unlink(name)
@@ -249,47 +260,101 @@ class Answer(NamedTuple):
     incomplete: tuple[str, ...]
 
 
+class Part(NamedTuple):
+    """A run of a dataset."""
+
+    sql: Any
+    selected: str
+    end: End | None
+
+    def rows(self, selected: str, more: str = "") -> list[tuple[Any, ...]]:
+        """Return what a SELECT of its results finds."""
+        found: list[tuple[Any, ...]] = self.sql.execute(
+            f"SELECT {selected} FROM ({self.selected}) {more}"
+        ).fetchall()
+        return found
+
+
+class Dataset:
+    """Runs as one table, `results`, with the column `run`. A run of lines is written as columns in a folder that is
+    removed at the end."""
+
+    def __init__(self, what: str) -> None:
+        """Open an empty one; `what` is what an error begins with that no run is at fault for."""
+        self._what = what
+        self._opened = contextlib.ExitStack()
+        self._parts: list[str] = []
+        self.paths: list[Path] = []
+
+    def __enter__(self) -> Dataset:
+        with contextlib.ExitStack() as opening:
+            folder = opening.enter_context(tempfile.TemporaryDirectory(prefix="harness-columns-"))
+            self.folder = Path(folder)
+            self.sql = opening.enter_context(_engine(self._what))
+            self.sql.execute(f"SET temp_directory = {sql_text(folder)}")
+            self._opened = opening.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def part(self, run: RunReader) -> Iterator[Part]:
+        """Yield a run, which belongs to the dataset if nothing is raised. Errors: UsageError for a damaged run."""
+        with _faults(f"{run.path}: damaged columns"):
+            path = run.path
+            if not there(path):
+                path = self.folder / f"{len(self.paths)}{SUFFIX}"
+                write(run, path)
+            end = msgspec.json.decode(_marks(self.sql, path).get("end", "null"), type=End | None)
+            has = _names(self.sql, path)
+            cast = _cast(path, {name: kind for name, kind in columns().items() if name in has})
+            selected = f"SELECT {sql_text(run.header.run_id)} AS run, * FROM ({cast})"
+            yield Part(self.sql, selected, end)
+        self.paths.append(path)
+        self._parts.append(selected)
+        self.sql.execute(f"CREATE OR REPLACE VIEW results AS {' UNION ALL BY NAME '.join(self._parts)}")
+
+    def rows(self, question: str) -> Iterator[tuple[Any, ...]]:
+        """Yield what a SELECT finds."""
+        with self.sql.cursor() as cursor:
+            cursor.execute(question)
+            while batch := cursor.fetchmany(_TOGETHER):
+                yield from batch
+
+
 @contextlib.contextmanager
 def ask(runs: Sequence[RunReader], question: str) -> Iterator[Answer]:
-    """Ask runs, as the table `results` with the column `run`, a question that is one SELECT and reaches no file,
-    no network and no setting. A run of lines is written as columns first.
+    """Ask runs a question that is one SELECT and reaches no file, no network and no setting.
 
     Errors: UsageError for any other SQL, and for a damaged run.
     """
-    views, paths, incomplete = [], [], []
-    with tempfile.TemporaryDirectory(prefix="harness-query-") as folder, _engine("query") as sql:
-        for number, run in enumerate(runs):
-            path = run.path
-            if not there(path):
-                path = Path(folder, f"{number}{SUFFIX}")
-                write(run, path)
-            if _marks(sql, path).get("end", "null") == "null":
-                incomplete.append(run.header.run_id)
-            has = _names(sql, path)
-            cast = _cast(path, {name: kind for name, kind in columns().items() if name in has})
-            views.append(f"SELECT {_text(run.header.run_id)} AS run, * FROM ({cast})")
-            paths.append(_text(str(path)))
-        sql.execute(f"CREATE VIEW results AS {' UNION ALL BY NAME '.join(views)}")
-        sql.execute(
-            f"RESET memory_limit; SET temp_directory = {_text(folder)}; SET allowed_paths = [{', '.join(paths)}]"
-        )
+    incomplete = []
+    with Dataset("query") as data, ThreadPoolExecutor(1) as pool:
+        for run in runs:
+            with data.part(run) as part:
+                incomplete += [] if part.end else [run.header.run_id]
+        sql = data.sql
+        paths = ", ".join(sql_text(str(path)) for path in data.paths)
+        sql.execute(f"RESET memory_limit; SET allowed_paths = [{paths}]")
         sql.execute("SET enable_external_access = false; SET lock_configuration = true")
         # `query` takes one SELECT alone, and no WITH that writes, which counts as one, stands in a subquery
-        sql.execute(f"EXPLAIN SELECT * FROM query({_text(question)})")
-        with ThreadPoolExecutor(1) as pool:
+        sql.execute(f"EXPLAIN SELECT * FROM query({sql_text(question)})")
 
-            def call(function: Callable[[], _T]) -> _T:
-                """Call in another thread: DuckDB heeds no signal."""
-                future = pool.submit(function)
-                try:
-                    return future.result()
-                except BaseException:
-                    sql.interrupt()
-                    raise
+        def call(function: Callable[[], _T]) -> _T:
+            """Call in another thread: DuckDB heeds no signal."""
+            future = pool.submit(function)
+            try:
+                return future.result()
+            except BaseException:
+                sql.interrupt()
+                raise
 
-            def rows() -> Iterator[tuple[Any, ...]]:
-                while batch := call(lambda: sql.fetchmany(_TOGETHER)):
-                    yield from batch
+        def rows() -> Iterator[tuple[Any, ...]]:
+            while batch := call(lambda: sql.fetchmany(_TOGETHER)):
+                yield from batch
 
-            call(lambda: sql.execute(question))
-            yield Answer(tuple(each[0] for each in sql.description), rows(), tuple(incomplete))
+        call(lambda: sql.execute(question))
+        yield Answer(tuple(each[0] for each in sql.description), rows(), tuple(incomplete))

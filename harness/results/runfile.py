@@ -219,7 +219,7 @@ class RunReader:
             if self.end is not None:
                 raise self._damaged(number, "a line after the end")
             if isinstance(record, End):
-                if why := _miscounted(record, found):
+                if why := miscounted(record, found):
                     raise self._damaged(number, why)
                 self.end = record
                 continue
@@ -262,7 +262,7 @@ class RunReader:
         return UsageError(f"{self.path}:{number}: damaged run file: {what}")
 
 
-def _miscounted(end: End, found: Counter[str]) -> str | None:
+def miscounted(end: End, found: Counter[str]) -> str | None:
     """Say what the end of a run counts that is not in its file: lines are missing, or altered."""
     counted = Counter(end.outcomes) + Counter(end.verdicts)
     for name in sorted({*counted, *found}):

@@ -36,7 +36,7 @@ def input_campaign(
     with tempfile.TemporaryDirectory(prefix="campaign-inputs-") as name:
         folder = Path(name)
         prepare(folder)
-        wholes = {kind: whole for kind in kinds or KINDS if (whole := KINDS[kind].whole(folder))}
+        wholes = {kind: KINDS[kind].whole(folder) for kind in kinds or KINDS}
         following = 0
         while following < number:
             for at, kind, problem in _child(folder, wholes, seed, range(following, number), seconds):

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -194,14 +193,6 @@ def _model(folder: Path, data: bytes, rng: random.Random) -> None:
     _command("compile", folder / "Round.yaml", *rng.choice(((), ("--check",))), "-o", models)
 
 
-def _history(folder: Path, data: bytes, rng: random.Random) -> None:
-    for name in ("history.db", "history.db-journal", "history.db-wal", "history.db-shm"):
-        (folder / name).unlink(missing_ok=True)
-    path = _written(folder / "history.db", data)
-    more = rng.choice(((), (), ("--case", CASE), ("--flips",), ("-k", "Round"), ("--by-release",)))
-    _command("history", *rng.choice(((), (folder / "days",))), "--db", path, *more)
-
-
 def _stamp(folder: Path, data: bytes, rng: random.Random) -> None:
     place = folder / "cache" / "runtimes" / "onnxruntime-1.22.1"
     _written(place / "stamp.json", data)
@@ -242,7 +233,6 @@ def prepare(folder: Path) -> None:
             day,
             {case: "pmra"[day % 4] if case == INVALID else "pmu"[day % 3] for case in (CASE, OTHER, OPEN)},
         )
-    assert harness("history", folder / "days", "--db", folder / "whole.db").code == 0
     place = folder / "cache" / "runtimes" / "onnxruntime-1.22.1"
     place.mkdir(parents=True)
     (place / "key.txt").write_text("key", encoding="utf-8")
@@ -257,8 +247,6 @@ def prepare(folder: Path) -> None:
 
 def _as_columns(folder: Path) -> Sequence[bytes]:
     """In a process of its own: a fork of one with DuckDB's threads would hang."""
-    if find_spec("duckdb") is None:
-        return []
     report = ("report", folder / "run", "-o", folder / "whole.parquet")
     subprocess.run([sys.executable, "-m", "harness", *report], check=True)
     return _of("whole.parquet")(folder)
@@ -291,6 +279,5 @@ KINDS: dict[str, Kind] = {
         lambda folder: [path.read_bytes() for path in sorted((folder / "models").glob("*.onnx"))],
         _model,
     ),
-    "history": Kind(BYTES, _of("whole.db"), _history),
     "stamp": Kind(LINES, _of("cache/runtimes/onnxruntime-1.22.1/stamp.json"), _stamp),
 }

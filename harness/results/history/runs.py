@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.model.errors import NothingRan, UsageError
 from harness.model.header import Header
-from harness.results.history.database import INVALID, Point, Rate
+from harness.results.history.recorded import INVALID, Point, Rate
 from harness.results.runfile import NAMES, run_file
 
 _NAMED = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
