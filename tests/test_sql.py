@@ -176,7 +176,7 @@ def test_ctrl_c_ends_a_question_without_end(tmp_path: Path) -> None:
     )  # fmt: skip
     try:
         for _ in range(600):
-            if list(tmp_path.glob("harness-query-*")):
+            if list(tmp_path.glob("harness-columns-*")):
                 break
             time.sleep(0.1)
         time.sleep(1)
@@ -185,4 +185,4 @@ def test_ctrl_c_ends_a_question_without_end(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert (process.returncode, said) == (130, b"\nharness: interrupted\n")
-    assert not list(tmp_path.glob("harness-query-*"))
+    assert not list(tmp_path.glob("harness-columns-*"))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 import msgspec.inspect as kinds
 
+from harness.model.compressed import LONGEST_LINE
 from harness.model.errors import UsageError
 from harness.model.header import End
 from harness.model.plain_file import buffered
@@ -47,7 +48,7 @@ _ROW_BYTES = 1
 """A file with fewer bytes a row is hostile: its ids alone need more."""
 _OURS = b"harness."
 _MEMORY = "1GiB"
-_GROUP = 100_000
+_GROUP = 50_000
 _TOGETHER = 1000
 _FLOAT = "DOUBLE"
 
@@ -154,7 +155,8 @@ def _engine(fault: str) -> Iterator[Any]:
     """Open DuckDB without a file of its own (`_faults`)."""
     with _faults(fault) as duckdb, duckdb.connect() as found:
         found.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
-        found.execute(f"SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
+        # one thread: lines are made in Python, which more do not speed up, and each has buffers of its own
+        found.execute(f"SET threads = 1; SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
         yield found
 
 
@@ -189,7 +191,7 @@ def write(run: RunReader, out: Path) -> None:
             marks = ", ".join(f"{sql_text(key)}: {sql_text(value)}" for key, value in metadata.items())
             sql.execute(
                 f"COPY (SELECT {selected}, {derived} FROM read_json({sql_text(glob.escape(name))},"
-                f" format = 'newline_delimited', columns = {{{columns}}}, maximum_object_size = {32 << 20}, hive_partitioning = false))"
+                f" format = 'newline_delimited', columns = {{{columns}}}, maximum_object_size = {LONGEST_LINE}, hive_partitioning = false))"
                 f" TO {sql_text(str(out))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP}, KV_METADATA {{{marks}}})"
             )
         finally:
@@ -291,7 +293,7 @@ class Dataset:
             folder = opening.enter_context(tempfile.TemporaryDirectory(prefix="harness-columns-"))
             self.folder = Path(folder)
             self.sql = opening.enter_context(_engine(self._what))
-            self.sql.execute(f"SET temp_directory = {sql_text(folder)}")
+            self.sql.execute(f"RESET threads; SET temp_directory = {sql_text(folder)}")
             self._opened = opening.pop_all()
         return self
 
