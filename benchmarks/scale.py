@@ -2,8 +2,7 @@
 
 BASE and HEAD are real runs of the same cases. Each is repeated until it has N results: the name of the sweep or entry
 in a case's id is numbered, so ids differ and everything else is what was measured. Then every command runs in a process
-of its own. With pyarrow installed (`pip install pyarrow`) the same results are written as Parquet, read again and
-compared there, outcome by outcome, as the least that `compare` would do.
+of its own, on lines, and with `columns` on the same results as columns.
 """
 
 from __future__ import annotations
@@ -16,20 +15,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from harness.model.header import End
-from harness.results.runfile import RunReader, run_file
+from harness.results.runfile import run_file
 
-_BATCH = 100_000
-_PARTS = ("report", "compare", "gzip", "parquet", "history")
-_COLUMNS = ("case", "operator", "target", "validity", "outcome", "verdict", "stage", "placed_on", "seconds")
-"""Of these each is a column; the rest of a result is one column of JSON."""
+_PARTS = ("report", "compare", "gzip", "columns", "history")
+_COUNTS = "SELECT operator, target, outcome, verdict, count(*) FROM results GROUP BY ALL"
+_DIFFERING = """SELECT a.target, a.outcome, b.outcome, count(*) FROM results a JOIN results b USING ("case", target)
+WHERE a.run < b.run AND a.outcome <> b.outcome GROUP BY ALL"""
 
 
 def main() -> None:
@@ -62,12 +60,16 @@ def main() -> None:
             command("history", runs, "json", folder / "history.json")
         if "gzip" in arguments.only:
             alone("gzip -1", _gzip, runs[0], folder / "run.jsonl.gz")
-        if "parquet" in arguments.only and find_spec("pyarrow") is not None:
+        if "columns" in arguments.only:
             columns = [folder / "base.parquet", folder / "head.parquet"]
             for run, to in zip(runs, columns, strict=True):
-                alone("JSON lines to Parquet (zstd)", to_parquet, run, to)
-            alone("counts by operator, target, outcome and verdict, from Parquet", counts, columns[0], None)
-            alone("outcomes that differ, from Parquet", differing, columns[0], columns[1])
+                command("report", [run], "parquet", to)
+            for format in ("markdown", "csv"):
+                command("report", columns[:1], format, folder / f"report.{format}")
+            command("compare", columns, "json", folder / "compare.json")
+            command("history", columns, "json", folder / "history.json")
+            command("query", [_COUNTS, columns[0]], "csv", folder / "counts.csv")
+            command("query", [_DIFFERING, *columns], "csv", folder / "differing.csv")
 
 
 def repeat(source: Path, to: Path, results: int) -> int:
@@ -102,7 +104,7 @@ def _parts(line: bytes) -> tuple[bytes, bytes]:
     return line[: min(ends)], line[min(ends) :]
 
 
-def command(verb: str, runs: list[Path], format: str, out: Path) -> None:
+def command(verb: str, runs: Sequence[Path | str], format: str, out: Path) -> None:
     """Measure a command of the harness."""
     started = time.perf_counter()
     process = subprocess.Popen(
@@ -113,7 +115,8 @@ def command(verb: str, runs: list[Path], format: str, out: Path) -> None:
     if os.waitstatus_to_exitcode(status) not in (0, 1):
         raise SystemExit(f"harness {verb} ended with {os.waitstatus_to_exitcode(status)}")
     seconds = time.perf_counter() - started
-    row(f"`{verb} --format {format}`", seconds, used.ru_utime + used.ru_stime, used.ru_maxrss, out)
+    of = " of columns" if Path(runs[-1]).suffix == ".parquet" else ""
+    row(f"`{verb} --format {format}`{of}", seconds, used.ru_utime + used.ru_stime, used.ru_maxrss, out)
 
 
 def alone(what: str, function: Callable[..., object], *paths: Path | None) -> None:
@@ -125,7 +128,7 @@ def alone(what: str, function: Callable[..., object], *paths: Path | None) -> No
     processor, memory, said = pipe.recv()
     process.join()
     seconds = time.perf_counter() - started
-    row(f"{what}{said}", seconds, processor, memory, paths[-1] if function is not differing else None)
+    row(f"{what}{said}", seconds, processor, memory, paths[-1])
 
 
 def _measured(pipe: Any, function: Callable[..., object], paths: tuple[Path | None, ...]) -> None:
@@ -145,56 +148,6 @@ def row(what: str, seconds: float, processor: float, memory: int, written: Path 
 def _gzip(run: Path, to: Path) -> None:
     with open(to, "wb") as file:
         subprocess.run(["gzip", "-1", "-c", str(run)], stdout=file, check=True)
-
-
-def to_parquet(run: Path, to: Path) -> None:
-    """Write the results of a run as Parquet, in groups of rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    writer = None
-    for rows in _rows(run):
-        table = pa.table(rows)
-        if writer is None:
-            writer = pq.ParquetWriter(to, table.schema, compression="zstd")
-        writer.write_table(table)
-    assert writer is not None
-    writer.close()
-
-
-def _rows(run: Path) -> Iterator[dict[str, list[object]]]:
-    rows: dict[str, list[object]] = {name: [] for name in (*_COLUMNS, "rest")}
-    encode = msgspec.json.Encoder().encode
-    for result in RunReader(run):
-        values = msgspec.to_builtins(result)
-        for name in _COLUMNS:
-            rows[name].append(values.pop(name))
-        rows["rest"].append(encode(values).decode())
-        if len(rows["case"]) == _BATCH:
-            yield rows
-            rows = {name: [] for name in rows}
-    if rows["case"]:
-        yield rows
-
-
-def counts(run: Path, _to: None) -> str:
-    """Count what tables count, as far as columns say it."""
-    import pyarrow.parquet as pq
-
-    keys = ["operator", "target", "outcome", "verdict"]
-    found = pq.read_table(run, columns=keys).group_by(keys).aggregate([([], "count_all")])
-    return f"{len(found):,} groups"
-
-
-def differing(base: Path, head: Path) -> str:
-    """Count the results whose outcomes differ."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    keys = ["case", "target"]
-    first, second = (pq.read_table(run, columns=[*keys, "outcome"]) for run in (base, head))
-    joined = first.join(second, keys, right_suffix="_after", join_type="full outer")
-    return f"{pc.sum(pc.not_equal(joined['outcome'], joined['outcome_after'])).as_py():,}"
 
 
 if __name__ == "__main__":

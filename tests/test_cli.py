@@ -756,7 +756,7 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         ("compare", "", "run"),
         ("compare", "run", "run", "-o", ""),
         ("explain", "run", "--against", ""),
-        ("history", "--db", ""),
+        ("history", ""),
         ("expect", "update", "run", ""),
         ("repro", "run", "case", "-o", ""),
         ("reduce", "case", "-o", ""),

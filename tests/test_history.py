@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import lzma
 import re
-import sqlite3
-import struct
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +18,7 @@ from harness.model.query import parse_all
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Reading
 from harness.render.history_chart import render_history_svg
-from harness.results.history.database import HistoryDatabase, Rate
+from harness.results.history.recorded import Rate, RecordedRuns
 from harness.results.history.runs import find_runs
 from harness.results.history.summary import History, sentence
 from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_days, write_run
@@ -30,9 +27,9 @@ from tests.synthetic import DML
 
 
 def ask(folder: Path, **asked: Any) -> History:
-    with HistoryDatabase() as database:
-        collect(database, find_runs([folder]))
-        return answer(database, **asked)
+    with RecordedRuns() as recorded:
+        collect(recorded, find_runs([folder]))
+        return answer(recorded, **asked)
 
 
 @pytest.mark.parametrize(
@@ -199,39 +196,17 @@ def test_what_limits_the_answer(tmp_path: Path) -> None:
     )
 
 
-def test_a_database_grows(tmp_path: Path) -> None:
-    write_run(tmp_path / "runs", 1, {CASE: "p"})
-    database = tmp_path / "history.db"
-    assert harness("history", tmp_path / "runs", "--db", database).err == f"{database}: 1 of 1 runs added\n"
-    write_run(tmp_path / "runs", 2, {CASE: "m"})
-    assert harness("history", tmp_path / "runs", "--db", database).err == f"{database}: 1 of 2 runs added\n"
-    alone = harness("history", "--db", database, "--case", CASE)
-    assert alone.code == 0
-    assert "fails since 1.23.0 (2026-01-02 03:04)" in alone.out
-
-
-def test_a_run_that_was_cut_off_is_read_again(tmp_path: Path) -> None:
-    path = write_run(tmp_path / "runs", 1, {CASE: "m"}, whole=False)
-    write_run(tmp_path / "later", 1, {CASE: "m", OTHER: "p"})
-    with HistoryDatabase(tmp_path / "history.db") as database:
-        collect(database, [path])
-        collect(database, find_runs([tmp_path / "later"]))
-        (row,) = answer(database).rows["cpu"]
-    assert row.last.point.whole
-    assert row.total == Rate(1, 2)
-
-
-def test_a_damaged_run_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+def test_a_damaged_run_leaves_nothing(tmp_path: Path) -> None:
     first = write_run(tmp_path, 1, {CASE: "p"})
     second = write_run(tmp_path, 2, {CASE: "p", OTHER: "m"})
     lines = second.read_bytes().splitlines(keepends=True)
     second.write_bytes(b"".join([lines[0], lines[1], lines[2], lines[1]]))
-    with HistoryDatabase(tmp_path / "history.db") as database:
-        collect(database, [first])
-        (left_out,) = collect(database, [second])
+    with RecordedRuns() as recorded:
+        collect(recorded, [first])
+        (left_out,) = collect(recorded, [second])
         assert re.search(r"day02/run\.jsonl:4: .* is in it twice", str(left_out))
-        assert [point.header.run_id for point in database.points()] == ["20260101T030405Z-7"]
-        assert [case for case, _ in database.results(lambda _: True)] == [CASE]
+        assert [point.header.run_id for point in recorded.points()] == ["20260101T030405Z-7"]
+        assert [case for case, _ in recorded.results(lambda _: True)] == [CASE]
 
 
 def test_compressed_runs_and_links(tmp_path: Path) -> None:
@@ -271,42 +246,6 @@ def _schema(folder: Path) -> list[str | Path]:
     return [folder]
 
 
-def _no_database(folder: Path) -> list[str | Path]:
-    (folder / "notes.txt").write_text(
-        "These are notes, and no database of any program, whatever its name. " * 20
-    )
-    write_run(folder, 1, {CASE: "p"})
-    return [folder, "--db", folder / "notes.txt"]
-
-
-def _other_database(folder: Path) -> list[str | Path]:
-    with sqlite3.connect(folder / "other.db") as other:
-        other.execute("CREATE TABLE notes (text)")
-    other.close()
-    write_run(folder, 1, {CASE: "p"})
-    return [folder, "--db", folder / "other.db"]
-
-
-def _newer_database(folder: Path) -> list[str | Path]:
-    HistoryDatabase(folder / "new.db").close()
-    with sqlite3.connect(folder / "new.db") as newer:
-        newer.execute("PRAGMA user_version = 9")
-    newer.close()
-    return ["--db", folder / "new.db"]
-
-
-def _unwritable(folder: Path) -> list[str | Path]:
-    write_run(folder, 1, {CASE: "p"})
-    return [folder, "--db", folder / "none" / "history.db"]
-
-
-def _changed(folder: Path) -> list[str | Path]:
-    write_run(folder / "a", 1, {CASE: "p"})
-    write_run(folder / "b", 1, {CASE: "p"}, seed=8)
-    assert harness("history", folder / "a", "--db", folder / "history.db").code == 0
-    return [folder / "b", "--db", folder / "history.db"]
-
-
 def _case(folder: Path) -> list[str | Path]:
     return [write_days(folder, CASE, "p"), "--case", OTHER]
 
@@ -319,27 +258,17 @@ def _both(folder: Path) -> list[str | Path]:
     return [write_days(folder, CASE, "p"), "--case", OTHER, "-k", "Round"]
 
 
-def _nothing(folder: Path) -> list[str | Path]:
-    return []
-
-
 @pytest.mark.parametrize(
     ("make", "code", "said"),
     [
         (_missing, 2, "none: does not exist; name run files or folders"),
-        (_empty, 4, "empty: no run.jsonl, run.jsonl.xz or run.jsonl.gz in it"),
+        (_empty, 4, "empty: no run.jsonl, run.jsonl.xz, run.jsonl.gz or run.parquet in it"),
         (_twice, 2, "run 20260101T030405Z-7 is also "),
         (_header, 2, "run.jsonl:1: the header is cut off"),
         (_schema, 2, "run.jsonl:1: run file schema 2; this harness reads schema 1"),
-        (_no_database, 2, "notes.txt: cannot be used as a history: file is not a database"),
-        (_other_database, 2, "other.db: a database of another program"),
-        (_newer_database, 2, "new.db: a history of version 9; this harness reads 2"),
-        (_unwritable, 2, "history.db: cannot be used as a history: unable to open database file"),
-        (_changed, 2, "with another header"),
         (_case, 4, f"no run has the case {OTHER}"),
         (_query, 4, "no run has a case that matches Round"),
         (_both, 2, "--case and -k ask the same"),
-        (_nothing, 2, "name runs, folders with runs, or with --db FILE"),
     ],
 )
 def test_wrong_input(tmp_path: Path, make: Callable[[Path], list[str | Path]], code: int, said: str) -> None:
@@ -347,30 +276,6 @@ def test_wrong_input(tmp_path: Path, make: Callable[[Path], list[str | Path]], c
     assert said in complaint(ended)
     assert ended.code == code
     assert not ended.out
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE runs SET header = x'00ff'",
-        "UPDATE runs SET header = '{}'",
-        "UPDATE points SET target = 'gone'",
-        "UPDATE states SET outcome = 'passed' WHERE outcome = 'mismatch'",
-        "UPDATE states SET validity = 5",
-        "UPDATE counts SET number = 'all'",
-        "UPDATE counts SET reading = 'perfect'",
-        "UPDATE results SET state = 999",
-    ],
-)
-def test_a_damaged_history(tmp_path: Path, change: str) -> None:
-    assert harness("history", write_days(tmp_path, CASE, "pm"), "--db", tmp_path / "history.db").code == 0
-    with contextlib.closing(sqlite3.connect(tmp_path / "history.db")) as database:
-        database.execute(change)
-        database.commit()
-    ended = harness("history", "--db", tmp_path / "history.db", "--case", CASE)
-    assert (ended.code, ended.out) == (2, "")
-    assert complaint(ended).startswith(f"{tmp_path}/history.db: damaged history: ")
-    assert complaint(ended).endswith("; make it anew from the runs")
 
 
 def _cut_header(path: Path) -> None:
@@ -407,65 +312,12 @@ def test_one_damaged_run_among_many_is_left_out_and_named(
 ) -> None:
     runs = write_days(tmp_path / "runs", CASE, "pmp")
     damage(runs / "day02" / "run.jsonl")
-    for more in ([], ["--db", tmp_path / "history.db"]):
-        ended = harness("history", runs, "--case", CASE, "--format", "json", *more)
-        assert ended.code == 2
-        line = next(line for line in ended.err.splitlines() if line.startswith("harness: "))
-        assert line == f"harness: left out: {tmp_path}/runs/day02/{said}"
-        assert "20260101T030405Z-7" in ended.out
-        assert "20260103T030405Z-7" in ended.out
-        assert "20260102T030405Z-7" not in ended.out
-    assert "2 of 3 runs added" in ended.err
-
-
-def test_a_database_whose_tables_are_others(tmp_path: Path) -> None:
-    """A view that never ends, in the place of a table."""
-    path = tmp_path / "history.db"
-    HistoryDatabase(path).close()
-    with contextlib.closing(sqlite3.connect(path)) as prepared:
-        prepared.executescript(
-            "DROP TABLE states; CREATE VIEW states AS WITH RECURSIVE n(no) AS (SELECT 1 UNION ALL SELECT no FROM n) "
-            "SELECT no, 'valid' AS validity, 'pass' AS outcome, '' AS error FROM n"
-        )
-    ended = harness("history", "--db", path)
+    ended = harness("history", runs, "--case", CASE, "--format", "json")
     assert ended.code == 2
-    assert (
-        complaint(ended)
-        == f"{path}: damaged history: its tables are not those of a history; make it anew from the runs"
-    )
-
-
-def test_a_database_whose_pages_lead_back_into_themselves(tmp_path: Path) -> None:
-    """Two pages that name the page below them 600 times each have 720,000 rows in 12 KB."""
-    path = tmp_path / "history.db"
-    with HistoryDatabase(path) as database:
-        collect(database, find_runs([write_days(tmp_path / "runs", CASE, "pm")]))
-    with contextlib.closing(sqlite3.connect(path)) as reading:
-        (root,) = reading.execute("SELECT rootpage FROM sqlite_master WHERE name = 'states'").fetchone()
-    data = bytearray(path.read_bytes())
-    size, pages = 4096, len(data) // 4096
-    start = (root - 1) * size
-    rows = data[start : start + size]
-
-    def page(below: int) -> bytes:
-        number = 600
-        cell = struct.pack(">IB", below, 1)
-        head = (
-            struct.pack(">BHHHBI", 5, 0, number, size - len(cell), 0, below)
-            + struct.pack(">H", size - len(cell)) * number
-        )
-        return head.ljust(size - len(cell), b"\0") + cell
-
-    data[start : start + size] = page(pages + 1)
-    data += page(pages + 2) + rows
-    data[28:32] = struct.pack(">I", pages + 2)
-    path.write_bytes(data)
-    ended = harness("history", "--db", path, "--case", CASE)
-    assert ended.code == 2
-    assert (
-        complaint(ended)
-        == f"{path}: damaged history: pages are lost or linked twice; make it anew from the runs"
-    )
+    assert complaint(ended) == f"left out: {tmp_path}/runs/day02/{said}"
+    assert "20260101T030405Z-7" in ended.out
+    assert "20260103T030405Z-7" in ended.out
+    assert "20260102T030405Z-7" not in ended.out
 
 
 def test_no_flip_where_nothing_ran(tmp_path: Path) -> None:
@@ -484,8 +336,8 @@ def test_it_needs_no_onnxruntime(tmp_path: Path) -> None:
     write_days(tmp_path, CASE, "pm")
     code = (
         "import sys; from pathlib import Path; from harness.commands.history import *\n"
-        f"database = HistoryDatabase(); collect(database, find_runs([Path({str(tmp_path)!r})]))\n"
-        "assert all(RENDERINGS.text(answer(database), each) for each in RENDERINGS.formats)\n"
+        f"recorded = RecordedRuns().__enter__(); collect(recorded, find_runs([Path({str(tmp_path)!r})]))\n"
+        "assert all(RENDERINGS.text(answer(recorded), each) for each in RENDERINGS.formats)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -79,7 +79,6 @@ def test_a_file_that_never_ends(arguments: tuple[str, ...]) -> None:
 PIPE_ARGUMENTS = [
     ("report", "pipe", "--format", "csv"),
     ("history", "pipe"),
-    ("history", "--db", "pipe"),
     ("check", "pipe"),
     ("run", "-t", "fake,script=pipe"),
     ("run", "-t", "directml,dll=pipe"),

@@ -33,7 +33,7 @@ from harness.render.report import render_markdown
 from harness.render.site import render_site
 from harness.render.terminal import render_terminal
 from harness.results.compare.joined import compare_runs
-from harness.results.history.database import HistoryDatabase
+from harness.results.history.recorded import RecordedRuns
 from harness.results.history.site import SiteRuns
 from harness.results.report import Report
 from harness.results.runfile import RunReader
@@ -297,9 +297,10 @@ def _levels(run: Path) -> dict[Reading, int]:
 def _site(run: Path) -> dict[Reading, int]:
     """Sum the rows of the site's index, one for each target."""
     counted = SiteRuns()
-    with HistoryDatabase() as database:
-        database.add(counted.open(run))
-        index = dict(render_site(counted.site(database)))["index.html"]
+    with RecordedRuns() as recorded:
+        recorded.add(RunReader(run))
+        counted.count(run)
+        index = dict(render_site(counted.site(recorded)))["index.html"]
     part = index[index.index('<section id="targets"') : index.index('<section id="runs"')]
     sums: Counter[Reading] = Counter()
     for row in re.findall(r"<tr><th scope=\"row\">.*?</tr>", part):
@@ -313,9 +314,9 @@ def _site(run: Path) -> dict[Reading, int]:
 
 
 def _history(run: Path) -> dict[Reading, int]:
-    with HistoryDatabase() as database:
-        database.add(RunReader(run))
-        document = json.loads(RENDERINGS.text(answer(database), "json"))
+    with RecordedRuns() as recorded:
+        recorded.add(RunReader(run))
+        document = json.loads(RENDERINGS.text(answer(recorded), "json"))
     return {each: sum(row["readings"][each.value] for row in document["counts"]) for each in Reading}
 
 

@@ -279,7 +279,7 @@ def test_wrong_input(tmp_path: Path) -> None:
         (
             (tmp_path / "empty", "-o", tmp_path / "site"),
             4,
-            "no run.jsonl, run.jsonl.xz or run.jsonl.gz in it",
+            "no run.jsonl, run.jsonl.xz, run.jsonl.gz or run.parquet in it",
         ),
         ((run, "-o", tmp_path / "file"), 2, "is a file; -o names a folder"),
         ((run, "-o", tmp_path / "file" / "site"), 2, "cannot be written"),

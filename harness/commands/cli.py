@@ -38,6 +38,7 @@ class _Commands(click.Group):
         "list": "listing:list_",
         "merge": "merge:merge",
         "model": "model:model_command",
+        "query": "query:query",
         "reduce": "reduce:reduce",
         "report": "report:report",
         "repro": "repro:repro",

@@ -21,8 +21,9 @@ IN_ONE_LINE = {
     "list": "List the ids of the cases that a query selects.",
     "merge": "Merge the runs of shards into one run.",
     "model": "Say which nodes of ONNX models are wrong on which target.",
+    "query": "Ask any number of runs a question in SQL.",
     "reduce": "Shrink a failing CASE to the smallest that fails alike.",
-    "report": "Render RUN as HTML, Markdown, JUnit, CTRF or CSV.",
+    "report": "Render RUN as HTML, Markdown, JUnit, CTRF, CSV or Parquet.",
     "repro": "Write a standalone bug report for a failing CASE.",
     "run": "Run specs on targets; write the run file and reports.",
     "runtimes": "List, install or delete other releases of onnxruntime.",
@@ -79,6 +80,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "harness model MODEL.onnx -t cpu",
         "harness model MODEL.onnx -t dml -t cpu@ort-1.27.0 --dim batch=2",
         "harness model A.onnx B.onnx --cases ours",
+    ),
+    "query": (
+        "harness query 'SELECT reading, count(*) FROM results GROUP BY ALL' reports",
+        "harness query \"FROM results WHERE reading = 'wrong'\" RUN --format csv",
     ),
     "reduce": (
         "harness reduce 'GatherElements@13:case=axis_far_above' -t dml -o small.yaml",

@@ -16,8 +16,8 @@ from harness.model.query import Query, parse_all
 from harness.render.history import history_data, history_document
 from harness.render.history_chart import render_history_svg
 from harness.render.text import visible
-from harness.results.history.database import HistoryDatabase, NoHistory
 from harness.results.history.findings import all_flips, changes, groups_of
+from harness.results.history.recorded import RecordedRuns
 from harness.results.history.runs import find_runs, timelines
 from harness.results.history.summary import History, limits
 from harness.results.runfile import RunReader
@@ -26,13 +26,7 @@ RENDERINGS = Renderings(history_document, history_data, svg=render_history_svg)
 
 
 @click.command("history")
-@click.argument("runs", nargs=-1, type=NamedPath(), metavar="DIR...")
-@click.option(
-    "--db",
-    type=NamedPath(dir_okay=False),
-    metavar="FILE",
-    help="Keep the runs in this file, and add new ones.",
-)
+@click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="DIR...")
 @click.option("--case", metavar="ID", help="Show since when this case fails.")
 @click.option(
     "-k", "--query", "queries", multiple=True, metavar="QUERY", help="Show since when matching cases fail."
@@ -59,7 +53,6 @@ RENDERINGS = Renderings(history_document, history_data, svg=render_history_svg)
 @RENDERINGS.options
 def history(
     runs: tuple[Path, ...],
-    db: Path | None,
     case: str | None,
     queries: tuple[str, ...],
     asks_flips: bool,
@@ -73,21 +66,17 @@ def history(
     Exit code 2: a run is damaged and was left out, or is present twice; 4: there is no run, none has the
     case or target, or, after the output, a run is incomplete.
     """
-    if not runs and db is None:
-        raise UsageError("name runs, folders with runs, or with --db FILE a history made earlier")
     if case is not None and queries:
         raise UsageError("--case and -k ask the same: give one of them")
-    if not runs and db is not None and not db.exists():
-        raise UsageError(f"{db}: does not exist; name the runs to make it of")
     parsed = parse_all(queries)
-    files = find_runs(runs) if runs else []
-    with HistoryDatabase(db) as database:
-        left_out = collect(database, files)
+    files = find_runs(runs)
+    with RecordedRuns() as recorded:
+        left_out = collect(recorded, files)
         for error in left_out:
             click.echo(f"harness: left out: {visible(str(error))}", err=True)
-        if left_out and not database.points():
+        if left_out and not recorded.points():
             sys.exit(UsageError.exit_code)
-        found = answer(database, case, parsed, asks_flips, targets, by_release)
+        found = answer(recorded, case, parsed, asks_flips, targets, by_release)
     RENDERINGS.show(found, format_, output)
     end(left_out, found)
 
@@ -101,15 +90,13 @@ def end(left_out: list[UsageError], found: History) -> None:
 
 
 def collect(
-    database: HistoryDatabase,
+    recorded: RecordedRuns,
     files: list[Path],
-    read: Callable[[Path], RunReader] = RunReader,
+    count: Callable[[Path], None] = lambda _: None,
 ) -> list[UsageError]:
-    """Add runs to a database; return what is wrong with those that are left out, since they cannot be read to
-    their end.
+    """Add runs; return what is wrong with those that are left out, since they cannot be read to their end.
 
-    `read` opens a run that is added. The same run id in two files is an error. Progress goes to standard
-    error.
+    `count` takes the path of a run that was added. The same run id in two files is an error.
     """
     met: dict[str, Path] = {}
     left_out: list[UsageError] = []
@@ -122,31 +109,27 @@ def collect(
         other = met.setdefault(run_id, path)
         if other is not path:
             raise UsageError(f"{path}: run {run_id} is also {other}: move one of them away")
-    added = 0
     for path in met.values():
         try:
-            added += not database.add(read(path)).known
-        except NoHistory:
-            raise
+            recorded.add(RunReader(path))
+            count(path)
         except UsageError as error:
             left_out.append(error)
-    if database.path is not None and files:
-        print(f"{database.path}: {added:,} of {len(files):,} runs added", file=sys.stderr)
     return left_out
 
 
 def answer(
-    database: HistoryDatabase,
+    recorded: RecordedRuns,
     case: str | None = None,
     queries: tuple[Query, ...] = (),
     asks_flips: bool = False,
     targets: tuple[str, ...] = (),
     by_release: bool = False,
 ) -> History:
-    """Ask a database. Errors: NothingRan if no run has such a target or case."""
-    points = database.points()
+    """Ask what is recorded. Errors: NothingRan if no run has such a target or case."""
+    points = recorded.points()
     if not points:
-        raise NothingRan(f"{database.path}: no run in it yet")
+        raise NothingRan("no run is there")
     if unknown := sorted(set(targets) - {point.target for point in points}):
         raise NothingRan(
             f"no run has the target {', '.join(unknown)}; there are: {', '.join(sorted({point.target for point in points}))}"
@@ -154,7 +137,7 @@ def answer(
     lines = timelines(
         [point for point in points if not targets or point.target in targets], by_release=by_release
     )
-    made = History(lines, tuple(limits(lines)), operators=database.operators() if len(points) > 1 else {})
+    made = History(lines, tuple(limits(lines)), operators=recorded.operators() if len(points) > 1 else {})
 
     def wanted(name: str) -> bool:
         return (case is None or name == case) and (
@@ -162,17 +145,17 @@ def answer(
         )
 
     if case is not None or queries:
-        groups, stand = groups_of(database, lines, wanted, case)
+        groups, stand = groups_of(recorded, lines, wanted, case)
         if not stand:
             raise NothingRan(
                 f"no run has the case {case}" if case else f"no run has a case that matches {_asked(queries)}"
             )
         made = made._replace(asked=case or _asked(queries), since=groups, stand=stand)
     if case is not None:
-        did = next(did for _, did in database.results(wanted, case))
+        did = next(did for _, did in recorded.results(wanted, case))
         made = made._replace(story={target: changes(moments, did) for target, moments in lines.items()})
     if asks_flips:
-        flips, number = all_flips(database, lines, wanted, case)
+        flips, number = all_flips(recorded, lines, wanted, case)
         made = made._replace(flips=flips, flips_number=number)
     return made
 

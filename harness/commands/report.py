@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -21,14 +21,22 @@ from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
 from harness.render.payload import Payload
 from harness.render.report import render_markdown
+from harness.results import columns
 from harness.results.explain.in_common import in_common
 from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.tables import read_tables
 
-Format = Literal["html", "markdown", "junit", "ctrf", "csv", "cases", "directml", "cells"]
+Format = Literal["html", "markdown", "junit", "ctrf", "csv", "cases", "directml", "cells", "parquet"]
 FORMATS: tuple[str, ...] = get_args(Format)
-_FORMAT_OF = {".html": "html", ".md": "markdown", ".xml": "junit", ".json": "ctrf", ".csv": "csv"}
+_FORMAT_OF = {
+    ".html": "html",
+    ".md": "markdown",
+    ".xml": "junit",
+    ".json": "ctrf",
+    ".csv": "csv",
+    columns.SUFFIX: "parquet",
+}
 """What the end of a file's name says where --format does not."""
 
 
@@ -58,6 +66,8 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
         yield from render_junit(lambda: RunReader(run), only_unexpected=only_unexpected)
     elif format == "ctrf":
         yield from render_ctrf(lambda: RunReader(run), only_unexpected=only_unexpected)
+    elif format == "parquet":
+        raise UsageError("parquet is not text: say where to write it with -o FILE")
     else:
         raise UsageError(f"unknown format {format!r}; one of: {', '.join(FORMATS)}")
 
@@ -65,12 +75,20 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
 def write_report(run: Path, format: str, out: Path | None, *, only_unexpected: bool = False) -> None:
     """Render a run to a file, or to standard output; a file is replaced only by a whole one. Errors:
     UsageError."""
-    pieces = rendering(run, format, only_unexpected=only_unexpected)
-    if out is None:
-        for piece in pieces:
-            click.echo(piece.encode(), nl=False)
+    if format == "parquet" and out is not None:
+        with replacing(out) as partial:
+            columns.write(RunReader(run), partial)
+    else:
+        write_text(rendering(run, format, only_unexpected=only_unexpected), out)
+
+
+def write_text(pieces: Iterable[str], out: Path | None) -> None:
+    """Write a text to a file, all or nothing, or piece by piece to standard output. Errors: UsageError."""
+    if out is not None:
+        write_whole(out, pieces)
         return
-    write_whole(out, pieces)
+    for piece in pieces:
+        click.echo(piece.encode(), nl=False)
 
 
 def write_reports(report: Report, payload: Payload, folder: Path) -> None:
@@ -100,13 +118,20 @@ def _writable_below(out: Path) -> None:
 
 
 def write_whole(out: Path, pieces: Iterable[str]) -> None:
-    """Write a file by way of another beside it, so that there is never half of it. Errors: UsageError."""
+    """Write a text file, all or nothing (`replacing`). Errors: UsageError."""
+    with replacing(out) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(pieces)
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """Yield the name of another file beside a file, which then replaces it, so that there is never half of it.
+    Errors: UsageError."""
     partial = out.with_name(f"{out.name}.part")
     _writable_below(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
+        yield partial
         os.replace(partial, out)
     except OSError as error:
         raise UsageError(f"{out}: cannot be written: {error.strerror}") from error
@@ -121,12 +146,12 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
     "--format",
     "format_",
     type=click.Choice(FORMATS),
-    help="Format to render; else the one that the end of -o FILE says (.html, .md, .xml, .json, .csv).",
+    help="Format to render; else the one that the end of -o FILE says (.html, .md, .xml, .json, .csv, .parquet).",
 )
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
 @click.option("--only", type=click.Choice(["unexpected"]), help="JUnit and CTRF: these results alone.")
 def report(run: Path, format_: str | None, output: Path | None, only: str | None) -> None:
-    """Render RUN, a run file or the folder of a run, as a report.
+    """Render RUN, a run file or the folder of a run, as a report or as columns.
 
     Exit code 4, after the report is written: RUN is incomplete.
     """

@@ -15,7 +15,7 @@ from harness.commands.report import write_whole
 from harness.model.errors import UsageError
 from harness.render.site import render_site
 from harness.render.text import visible
-from harness.results.history.database import HistoryDatabase
+from harness.results.history.recorded import RecordedRuns
 from harness.results.history.runs import find_runs
 from harness.results.history.site import SiteRuns
 from harness.results.summary import count
@@ -51,13 +51,13 @@ def site(runs: tuple[Path, ...], output: Path) -> None:
     before = earlier(output)
     files = find_runs(runs)
     counted = SiteRuns()
-    with HistoryDatabase() as database:
-        left_out = collect(database, files, counted.open)
+    with RecordedRuns() as recorded:
+        left_out = collect(recorded, files, counted.count)
         for error in left_out:
             click.echo(f"harness: left out: {visible(str(error))}", err=True)
         if not counted.runs:
             raise UsageError(f"no run could be read: {output} stays as it is")
-        shown = counted.site(database)
+        shown = counted.site(recorded)
         made = dict(render_site(shown))
     write_site(output, made, sorted(counted.runs), before)
     size = sum(len(text.encode()) for text in made.values())

@@ -27,9 +27,9 @@ COLUMNS = (
 def render_case_csv(run: RunReader) -> Iterator[str]:
     """Yield a header line, then a line for each result in the order of the run; no cell can be taken for a
     formula. Errors: UsageError for a damaged run."""
-    yield _line(COLUMNS)
+    yield csv_line(COLUMNS)
     for result in run:
-        yield _line(_row(result, run))
+        yield csv_line(_row(result, run))
 
 
 def _row(result: Result, run: RunReader) -> list[object]:
@@ -63,7 +63,8 @@ def _row(result: Result, run: RunReader) -> list[object]:
     ]
 
 
-def _line(values: Iterable[object]) -> str:
+def csv_line(values: Iterable[object]) -> str:
+    """Write a line of CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(values)
     return text.getvalue()

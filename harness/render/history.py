@@ -21,8 +21,8 @@ from harness.render.document import (
     Table,
 )
 from harness.render.history_chart import render_history_svg, sparkline
-from harness.results.history.database import INVALID, Rate, RecordedResult
 from harness.results.history.findings import FindingGroup, Flip
+from harness.results.history.recorded import INVALID, Rate, RecordedResult
 from harness.results.history.runs import HistoryRow, Moment, differing
 from harness.results.history.summary import (
     History,

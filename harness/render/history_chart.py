@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from harness.render.text import line
-from harness.results.history.database import INVALID, Rate
+from harness.results.history.recorded import INVALID, Rate
 from harness.results.history.runs import HistoryRow
 from harness.results.history.summary import History
 

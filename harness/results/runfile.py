@@ -23,9 +23,12 @@ from harness.model.file_lock import claim
 from harness.model.header import SCHEMA, End, Header
 from harness.model.result import Result
 from harness.model.verdict import Outcome
+from harness.results import columns
 
 _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+NAMES = (*(f"run.jsonl{suffix}" for suffix in packed.SUFFIXES), f"run{columns.SUFFIX}")
+"""What a run file is called in its folder, the one before the other."""
 FREE = "free some space"
 """What to do after a full disk."""
 
@@ -152,12 +155,17 @@ def _why(error: Exception) -> str:
 
 
 def run_file(path: Path) -> Path:
-    """Return the run file in a folder, the plain one before a compressed one; a path that is no folder is the
-    file itself."""
+    """Return the run file in a folder, the plain one before a compressed one and that before columns; a path that
+    is no folder is the file itself."""
     if not path.is_dir():
         return path
-    names = [path / f"run.jsonl{suffix}" for suffix in packed.SUFFIXES]
+    names = [path / name for name in NAMES]
     return next((name for name in names if name.exists()), names[0])
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a run file, plain, compressed or as columns. Errors: UsageError that names the file."""
+    return columns.lines(path) if columns.there(path) else packed.lines(path)
 
 
 class RunReader:
@@ -168,14 +176,14 @@ class RunReader:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a run file, plain or compressed (`packed`), or the one in a folder. Errors: UsageError naming
+        """Open a run file, plain, compressed (`packed`) or as columns, or the one in a folder. Errors: UsageError naming
         file and line."""
         self.path = run_file(path)
         self.end: End | None = None
         self.truncated = False
         self.bytes_read = 0
         """Bytes of the header and of the complete results: where a continued run goes on."""
-        self._lines = packed.lines(self.path)
+        self._lines = lines(self.path)
         first = next(self._lines, None)
         if first is None:
             raise UsageError(f"{self.path}: the run file is empty")
@@ -211,7 +219,7 @@ class RunReader:
             if self.end is not None:
                 raise self._damaged(number, "a line after the end")
             if isinstance(record, End):
-                if why := _miscounted(record, found):
+                if why := miscounted(record, found):
                     raise self._damaged(number, why)
                 self.end = record
                 continue
@@ -241,7 +249,7 @@ class RunReader:
             return
         decode = msgspec.json.Decoder(Result).decode
         last = max(numbers)
-        for number, line in enumerate(packed.lines(self.path), start=1):
+        for number, line in enumerate(lines(self.path), start=1):
             if number in numbers:
                 try:
                     yield number, decode(line)
@@ -254,7 +262,7 @@ class RunReader:
         return UsageError(f"{self.path}:{number}: damaged run file: {what}")
 
 
-def _miscounted(end: End, found: Counter[str]) -> str | None:
+def miscounted(end: End, found: Counter[str]) -> str | None:
     """Say what the end of a run counts that is not in its file: lines are missing, or altered."""
     counted = Counter(end.outcomes) + Counter(end.verdicts)
     for name in sorted({*counted, *found}):

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from harness.model import compressed as packed
 from harness.model.header import Against, End, Header
 from harness.model.result import CANNOT_BE_ASKED, NOT_EXPRESSIBLE
 from harness.model.target_info import DIRECTML, TargetInfo
@@ -17,6 +16,7 @@ from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict
 from harness.results.memory import KINDS
 from harness.results.reading_rows import unexpected_words
 from harness.results.runfile import RunReader
+from harness.results.runfile import lines as run_lines
 from harness.results.tables import Tables
 
 Tone = Literal["good", "bad", "warn"]
@@ -146,7 +146,7 @@ def lacks(path: Path) -> tuple[str, ...]:
     """Say what a run file lacks (`missing`), without decoding its results. Errors: UsageError."""
     reader = RunReader(path)
     lines, last = -1, b""
-    for line in packed.lines(reader.path):
+    for line in run_lines(reader.path):
         lines, last = lines + (line.endswith(b"\n") and _INEXPRESSIBLE not in line), line
     try:
         end = msgspec.json.decode(last, type=End)

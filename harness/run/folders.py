@@ -10,10 +10,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.model.compressed import lines
 from harness.model.errors import UsageError
 from harness.model.file_lock import claim
-from harness.results.runfile import RunReader, busy, run_file
+from harness.results.runfile import RunReader, busy, lines, run_file
 from harness.targets.registry import starts_what_it_names
 
 REPORTS = Path("reports")

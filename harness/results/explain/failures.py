@@ -12,7 +12,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from harness.model import compressed as packed
 from harness.model.case import BEYOND, Validity
 from harness.model.query import Query
 from harness.model.result import Result
@@ -25,6 +24,7 @@ from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.separation import Separation, none
 from harness.results.rules.terms import Term
 from harness.results.runfile import RunReader
+from harness.results.runfile import lines as run_lines
 from harness.results.unexpected import clipped
 
 
@@ -156,7 +156,7 @@ def selected(result: Result, queries: Sequence[Query]) -> bool:
 def cases_at(run: RunReader, lines: set[int]) -> dict[int, str]:
     """Read the ids that stand on some lines of a run file."""
     found: dict[int, str] = {}
-    for number, text in enumerate(packed.lines(run.path), start=1):
+    for number, text in enumerate(run_lines(run.path), start=1):
         if number in lines:
             found[number] = msgspec.json.decode(text, type=Result).case
             if len(found) == len(lines):

@@ -16,7 +16,7 @@ from harness.model.case import Validity
 from harness.model.facets import facets
 from harness.model.spread import Spread
 from harness.model.verdict import NOT_EXECUTED, conforms
-from harness.results.history.database import HistoryDatabase, RecordedResult
+from harness.results.history.recorded import RecordedResult, RecordedRuns
 from harness.results.history.runs import Moment
 
 GROUPS = 2000
@@ -123,7 +123,7 @@ def flips_of(case: str, kinds: Iterable[Sequence[Moment]], did: dict[int, Record
 
 
 def all_flips(
-    database: HistoryDatabase,
+    recorded: RecordedRuns,
     lines: dict[str, list[Moment]],
     wanted: Callable[[str], bool],
     case: str | None = None,
@@ -132,7 +132,7 @@ def all_flips(
     kept: list[Flip] = []
     number = 0
     kinds = [together for moments in lines.values() for together in alike(moments)]
-    for name, did in database.results(wanted, case):
+    for name, did in recorded.results(wanted, case):
         if len(set(did.values())) == 1:
             continue
         for flip in flips_of(name, kinds, did):
@@ -148,7 +148,7 @@ def _most(flip: Flip) -> tuple[int, str, str, str]:
 
 
 def groups_of(
-    database: HistoryDatabase,
+    recorded: RecordedRuns,
     lines: dict[str, list[Moment]],
     wanted: Callable[[str], bool],
     case: str | None = None,
@@ -157,7 +157,7 @@ def groups_of(
     target."""
     groups: dict[tuple[object, ...], FindingGroup] = {}
     stand: Counter[str] = Counter()
-    for name, did in database.results(wanted, case):
+    for name, did in recorded.results(wanted, case):
         for moments in lines.values():
             if not any(moment.point.number in did for moment in moments):
                 continue

@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from harness.model import compressed as packed
 from harness.model.errors import NothingRan, UsageError
 from harness.model.header import Header
-from harness.results.history.database import INVALID, Point, Rate
-from harness.results.runfile import run_file
+from harness.results.history.recorded import INVALID, Point, Rate
+from harness.results.runfile import NAMES, run_file
 
-_NAMES = frozenset(f"run.jsonl{suffix}" for suffix in packed.SUFFIXES)
+_NAMED = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
 _RELEASE = re.compile(r"@ort-[^@,]+")
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ")
 
@@ -29,13 +28,11 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     asked = list(paths)
     for path in asked:
         if not path.exists():
-            raise UsageError(
-                f"{path}: does not exist; name run files or folders with run.jsonl, run.jsonl.xz or run.jsonl.gz"
-            )
+            raise UsageError(f"{path}: does not exist; name run files or folders with {_NAMED}")
         for file in _in_folder(path) if path.is_dir() else [path]:
             found.setdefault(file.resolve(), file)
     if not found:
-        raise NothingRan(f"{', '.join(map(str, asked))}: no run.jsonl, run.jsonl.xz or run.jsonl.gz in it")
+        raise NothingRan(f"{', '.join(map(str, asked))}: no {_NAMED} in it")
     return list(found.values())
 
 
@@ -45,7 +42,7 @@ def _in_folder(folder: Path) -> Iterator[Path]:
 
     for name, folders, files in os.walk(folder, onerror=unreadable):
         folders.sort()
-        if not _NAMES.isdisjoint(files):
+        if not set(NAMES).isdisjoint(files):
             yield run_file(Path(name))
 
 

@@ -1,13 +1,13 @@
 """Gathers what a site of many runs shows: the counts of each operator on each target and release, and every
 case that deviates, or did, with its history.
 
-Runs are counted while the history's database reads them, so that each file is read once. Counts are those of
+Counts are those of
 `Tables`; of results only those stay in memory that deviate, the newest of each case and target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -21,8 +21,8 @@ from harness.model.reference.feature_levels import level_key
 from harness.model.result import Result, inexpressible
 from harness.model.spread import Spread
 from harness.model.verdict import NOT_EXECUTED
-from harness.results.history.database import HistoryDatabase
 from harness.results.history.findings import Finding, trace
+from harness.results.history.recorded import RecordedRuns
 from harness.results.history.runs import Moment, line_of, release_order, timelines
 from harness.results.history.summary import History, limits
 from harness.results.level_table import status
@@ -119,68 +119,42 @@ def deviation(result: Result, header: Header) -> Deviation | None:
     return Deviation(clipped(result), entry, red)
 
 
-class _CountingReader(RunReader):
-    """Reads a run for the database and counts it on the way."""
-
-    def __init__(self, path: Path, runs: SiteRuns) -> None:
-        super().__init__(path)
-        self._runs = runs
-
-    def __iter__(self) -> Iterator[Result]:
-        header = self.header
-        tables = Tables(header, across_targets=False, whole_names=True)
-        order = {target: release_order(header, target) for target in header.targets}
-        found: dict[tuple[str, str], tuple[str, Deviation]] = {}
-        for result in super().__iter__():
-            tables.add(result)
-            if what := deviation(result, header):
-                key = result.case, line_of(result.target)
-                if key not in found or order[found[key][0]] <= order[result.target]:
-                    found[key] = result.target, what
-            yield result
-        tables.finish(self.end, truncated=self.truncated)
-        self._runs.take(tables, {key: (order[target], what) for key, (target, what) in found.items()})
-
-
 class SiteRuns:
-    """Takes runs in any order; `open` gives the database what it reads. A run that breaks off leaves
-    nothing."""
+    """Counts runs in any order."""
 
     def __init__(self) -> None:
         self.runs: dict[str, CountedRun] = {}
         self._deviations: dict[tuple[str, str], tuple[tuple[object, ...], Deviation]] = {}
 
-    def open(self, path: Path) -> RunReader:
-        """Open a run file; reading it to its end counts it. Errors: UsageError."""
-        return _CountingReader(path, self)
-
-    def take(
-        self,
-        tables: Tables,
-        deviations: Mapping[tuple[str, str], tuple[tuple[object, ...], Deviation]],
-    ) -> None:
-        """Take the counts of a whole run, and its deviations by case and target with their place in time."""
+    def count(self, path: Path) -> None:
+        """Take the counts of a whole run, and its deviations by case and target with their place in time. Errors:
+        UsageError."""
+        run = RunReader(path)
+        header = run.header
+        tables = Tables(header, across_targets=False, whole_names=True)
+        order = {target: release_order(header, target) for target in header.targets}
+        for result in run:
+            tables.add(result)
+            if what := deviation(result, header):
+                key = result.case, line_of(result.target)
+                found = order[result.target], what
+                if key not in self._deviations or self._deviations[key][0] <= found[0]:
+                    self._deviations[key] = found
+        tables.finish(run.end, truncated=run.truncated)
         totals = {target: tables.tally(target=target) for target in tables.targets}
-        self.runs[tables.header.run_id] = CountedRun(
-            tables.header, summarize(tables), totals, _counts(tables)
-        )
-        for key, found in deviations.items():
-            if key not in self._deviations or self._deviations[key][0] <= found[0]:
-                self._deviations[key] = found
+        self.runs[header.run_id] = CountedRun(header, summarize(tables), totals, _counts(tables))
 
-    def site(self, database: HistoryDatabase) -> Site:
-        """Return what the site shows, of runs that are all in the database."""
-        lines = timelines(database.points(), by_release=True)
-        return Site(History(lines, tuple(limits(lines))), self.runs, self._groups(database, lines))
+    def site(self, recorded: RecordedRuns) -> Site:
+        """Return what the site shows, of runs that are all in the recorded."""
+        lines = timelines(recorded.points(), by_release=True)
+        return Site(History(lines, tuple(limits(lines))), self.runs, self._groups(recorded, lines))
 
-    def _groups(
-        self, database: HistoryDatabase, lines: dict[str, list[Moment]]
-    ) -> dict[str, list[StoryGroup]]:
+    def _groups(self, recorded: RecordedRuns, lines: dict[str, list[Moment]]) -> dict[str, list[StoryGroup]]:
         """Group the cases that deviate, by operator: what turns a run red first, then the largest groups, and
         last what conforms again."""
         found: dict[str, dict[tuple[object, ...], StoryGroup]] = {}
         cases = {case for case, _ in self._deviations}
-        for name, did in database.results(cases.__contains__):
+        for name, did in recorded.results(cases.__contains__):
             stories = tuple(
                 CaseStory(line, trace(moments, did), self._deviations[name, line][1])
                 for line, moments in lines.items()

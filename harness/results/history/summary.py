@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
-from harness.results.history.database import INVALID, UNSPECIFIED, Rate, RecordedResult
 from harness.results.history.findings import Finding, FindingGroup, Flip
+from harness.results.history.recorded import INVALID, UNSPECIFIED, Rate, RecordedResult
 from harness.results.history.runs import HistoryRow, Moment, differing, rows
 from harness.results.summary import count
 

@@ -1,0 +1,362 @@
+"""A run's results as columns: a Parquet file that any analytical tool opens, written and read by DuckDB, which is
+loaded only then.
+
+A result is one row with a column for each of its keys, and columns for what follows from them (`_DERIVED`). Header and
+end are JSON in the file's metadata. Read back, the rows are the lines of the run file again, so whoever reads lines
+reads columns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+import msgspec.inspect as kinds
+
+from harness.model.compressed import LONGEST_LINE
+from harness.model.errors import UsageError
+from harness.model.header import End
+from harness.model.plain_file import buffered
+from harness.model.result import Diff, Result
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from harness.results.runfile import RunReader
+
+MAGIC = b"PAR1"
+"""What a Parquet file begins with."""
+SUFFIX = ".parquet"
+VERSION = 1
+"""The version of the columns; the header has the schema of the results."""
+LACKING = "columns, questions in SQL and histories need DuckDB: python -m pip install 'onnxruntime-conformance-harness[columns]'"
+_DERIVED = {
+    "reading": "reading",
+    "opset": """TRY_CAST(regexp_extract("case", '@([0-9]+):', 1) AS UINTEGER)""",
+    "origin": """regexp_extract("case", ':([^;]*)', 1)""",
+    "types": """array_to_string(regexp_extract_all("case", ';[^;=]*=([a-z]+[0-9]*)[\\[{(]', 1), ',')""",
+}
+"""Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
+_ROW_BYTES = 1
+"""A file with fewer bytes a row is hostile: its ids alone need more."""
+_OURS = b"harness."
+_MEMORY = "1GiB"
+_GROUP = 50_000
+_TOGETHER = 1000
+_FLOAT = "DOUBLE"
+
+
+_T = TypeVar("_T")
+
+
+class _Field:
+    """A key of a result: its type as a column, and whether a line has it where it has no value."""
+
+    def __init__(self, field: kinds.Field) -> None:
+        self.name = field.encode_name
+        several = field.type.types if isinstance(field.type, kinds.UnionType) else (field.type,)
+        self.always = field.required or field.default is not msgspec.NODEFAULT
+        self.null = any(isinstance(each, kinds.NoneType) for each in several)
+        (kind,) = (each for each in several if not isinstance(each, kinds.NoneType))
+        self.members = [_Field(each) for each in kind.fields] if isinstance(kind, kinds.StructType) else None
+        self.type = _column_type(kind) if self.members is None else _struct(self.members)
+
+    def member(self, place: str) -> str:
+        """Return SQL for `,"key":value`; NULL where a line lacks the key."""
+        value = f"{place}.{_name(self.name)}" if place else _name(self.name)
+        text = f"to_json({value})::VARCHAR" if self.members is None else _object(self.members, value)
+        if self.null and not self.always:
+            text = f"if(isnan({value}), 'null', {text})"
+        elif self.always:
+            text = f"coalesce({text}, 'null')"
+        return f"""',"{self.name}":' || {text}"""
+
+
+def _column_type(kind: kinds.Type) -> str:
+    match kind:
+        case kinds.DictType():
+            return f"MAP(VARCHAR, {_column_type(kind.value_type)})"
+        case kinds.TupleType():
+            return f"{_column_type(kind.item_types[0])}[]"
+        case kinds.VarTupleType():
+            return f"{_column_type(kind.item_type)}[]"
+        case kinds.BoolType():
+            return "BOOLEAN"
+        case kinds.IntType():
+            return "UBIGINT"
+        case kinds.FloatType():
+            return _FLOAT
+    return "VARCHAR"
+
+
+def _name(name: str) -> str:
+    return f'"{name}"'
+
+
+def sql_text(text: str) -> str:
+    """Write a text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _struct(members: list[_Field]) -> str:
+    return f"STRUCT({', '.join(f'{_name(each.name)} {each.type}' for each in members)})"
+
+
+def _object(members: list[_Field], place: str) -> str:
+    """Return SQL for the JSON of a struct; `concat` leaves out what is NULL."""
+    inside = ", ".join(each.member(place) for each in members)
+    return f"if({place} IS NULL, NULL, '{{' || substr(concat({inside}), 2) || '}}')"
+
+
+def columns() -> dict[str, str]:
+    """Return the columns with their types, in the order of the file."""
+    of_lines = {each.name: each.type for each in _fields()}
+    return of_lines | dict.fromkeys(_DERIVED, "VARCHAR") | {"opset": "UINTEGER"}
+
+
+def _fields() -> list[_Field]:
+    described = kinds.type_info(Result)
+    assert isinstance(described, kinds.StructType)
+    return [_Field(each) for each in described.fields]
+
+
+def there(path: Path) -> bool:
+    """Say whether a file holds columns; one that cannot be read does not."""
+    try:
+        with buffered(path, len(MAGIC)) as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _faults(what: str) -> Iterator[Any]:
+    """Yield the module of DuckDB; an error of it, or a value that no column has, becomes a UsageError that begins with
+    `what`."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise UsageError(LACKING) from error
+    try:
+        yield duckdb
+    except (duckdb.Error, ValueError, KeyError) as error:
+        raise UsageError(f"{what}: {str(error).partition(chr(10))[0]}") from error
+
+
+@contextlib.contextmanager
+def _engine(fault: str) -> Iterator[Any]:
+    """Open DuckDB without a file of its own (`_faults`)."""
+    with _faults(fault) as duckdb, duckdb.connect() as found:
+        found.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+        # one thread: lines are made in Python, which more do not speed up, and each has buffers of its own
+        found.execute(f"SET threads = 1; SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
+        yield found
+
+
+def _source(path: Path) -> str:
+    """Return SQL for a file's rows."""
+    return f"read_parquet({sql_text(glob.escape(str(path)))}, hive_partitioning = false)"
+
+
+def _cast(path: Path, types: dict[str, str]) -> str:
+    """Return SQL for columns of a file that has these types or others; a struct may lack members."""
+    selected = ", ".join(f"CAST({_name(name)} AS {type}) AS {_name(name)}" for name, type in types.items())
+    return f"SELECT {selected} FROM {_source(path)}"
+
+
+def write(run: RunReader, out: Path) -> None:
+    """Write a run as columns. Errors: UsageError for a damaged run, or a count that no column holds."""
+    of_lines = {each.name: each.type for each in _fields()} | {"reading": "VARCHAR"}
+    columns = ", ".join(f"{_name(name)}: {sql_text(type)}" for name, type in of_lines.items())
+    selected = ", ".join(_name(name) for name in of_lines if name not in _DERIVED)
+    derived = ", ".join(f"{sql} AS {_name(name)}" for name, sql in _DERIVED.items())
+    with _engine(f"{out}: cannot be written") as sql:
+        descriptor, name = tempfile.mkstemp(prefix=f".{out.name}.", suffix=".jsonl", dir=out.parent)
+        try:
+            with open(descriptor, "wb", buffering=1 << 20) as file:
+                file.writelines(_rows(run))
+            metadata = {
+                "harness.columns": str(VERSION),
+                "harness.header": msgspec.json.encode(run.header).decode(),
+                "harness.end": msgspec.json.encode(run.end).decode(),
+                "harness.cut": str(run.truncated).lower(),
+            }
+            marks = ", ".join(f"{sql_text(key)}: {sql_text(value)}" for key, value in metadata.items())
+            sql.execute(
+                f"COPY (SELECT {selected}, {derived} FROM read_json({sql_text(glob.escape(name))},"
+                f" format = 'newline_delimited', columns = {{{columns}}}, maximum_object_size = {LONGEST_LINE}, hive_partitioning = false))"
+                f" TO {sql_text(str(out))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP}, KV_METADATA {{{marks}}})"
+            )
+        finally:
+            os.unlink(name)
+
+
+def _rows(run: RunReader) -> Iterator[bytes]:
+    encode = msgspec.json.Encoder().encode
+    for result in run:
+        line = encode(result if result.diff is None else _with_nan(result, result.diff))
+        yield b'%s,"reading":"%s"}\n' % (line[:-1], result.reading.value.encode())
+
+
+def _with_nan(result: Result, diff: Diff) -> Result:
+    """Return a result whose errors that are None, beside those that it lacks, are NaN."""
+    nan: dict[str, Any] = {name: "nan" for name in ("error", "largest_error") if getattr(diff, name) is None}
+    return msgspec.structs.replace(result, diff=msgspec.structs.replace(diff, **nan)) if nan else result
+
+
+def _marks(sql: Any, path: Path) -> dict[str, str]:
+    """Return the metadata of a file that are the harness's."""
+    found = sql.execute("SELECT key, value FROM parquet_kv_metadata(?)", [glob.escape(str(path))]).fetchall()
+    return {
+        bytes(key)[len(_OURS) :].decode(): bytes(value).decode()
+        for key, value in found
+        if key.startswith(_OURS)
+    }
+
+
+def _names(sql: Any, path: Path) -> set[str]:
+    """Return the names of a file's columns."""
+    return {row[0] for row in sql.execute(f"DESCRIBE FROM {_source(path)}").fetchall()}
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of the run file that the columns are of. Errors: UsageError that names the file."""
+    with _engine(f"{path}: damaged columns") as sql:
+        marks, has = _marks(sql, path), _names(sql, path)
+        version = marks.get("columns")
+        if not version or "header" not in marks or "case" not in has:
+            raise UsageError(f"{path}: a Parquet file, but not the columns of a run")
+        if version != str(VERSION):
+            raise UsageError(
+                f"{path}: columns of version {version[:20]}; this harness reads {VERSION}: use the harness that wrote them"
+            )
+        (rows,) = sql.execute(f"SELECT count(*) FROM {_source(path)}").fetchone()
+        if rows * _ROW_BYTES > path.stat().st_size:
+            raise UsageError(f"{path}: damaged columns: {rows:,} rows in {path.stat().st_size:,} bytes")
+        yield marks["header"].encode() + b"\n"
+        found = [each for each in _fields() if each.name in has]
+        line = ", ".join(each.member("") for each in found)
+        rows_of = _cast(path, {each.name: each.type for each in found})
+        sql.execute(f"""SELECT encode(concat('{{"type":"result"', {line}, '}}', chr(10))) FROM ({rows_of})""")
+        while batch := sql.fetchmany(_TOGETHER):
+            for (row,) in batch:
+                yield row
+        if marks.get("end", "null") != "null":
+            yield marks["end"].encode() + b"\n"
+        if marks.get("cut") == "true":
+            yield b"{"
+
+
+class Answer(NamedTuple):
+    """The rows that a question in SQL has, read as they are needed, and the ids of the runs that have no end."""
+
+    names: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+    incomplete: tuple[str, ...]
+
+
+class Part(NamedTuple):
+    """A run of a dataset."""
+
+    sql: Any
+    selected: str
+    end: End | None
+
+    def rows(self, selected: str, more: str = "") -> list[tuple[Any, ...]]:
+        """Return what a SELECT of its results finds."""
+        found: list[tuple[Any, ...]] = self.sql.execute(
+            f"SELECT {selected} FROM ({self.selected}) {more}"
+        ).fetchall()
+        return found
+
+
+class Dataset:
+    """Runs as one table, `results`, with the column `run`. A run of lines is written as columns in a folder that is
+    removed at the end."""
+
+    def __init__(self, what: str) -> None:
+        """Open an empty one; `what` is what an error begins with that no run is at fault for."""
+        self._what = what
+        self._opened = contextlib.ExitStack()
+        self._parts: list[str] = []
+        self.paths: list[Path] = []
+
+    def __enter__(self) -> Dataset:
+        with contextlib.ExitStack() as opening:
+            folder = opening.enter_context(tempfile.TemporaryDirectory(prefix="harness-columns-"))
+            self.folder = Path(folder)
+            self.sql = opening.enter_context(_engine(self._what))
+            self.sql.execute(f"RESET threads; SET temp_directory = {sql_text(folder)}")
+            self._opened = opening.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def part(self, run: RunReader) -> Iterator[Part]:
+        """Yield a run, which belongs to the dataset if nothing is raised. Errors: UsageError for a damaged run."""
+        with _faults(f"{run.path}: damaged columns"):
+            path = run.path
+            if not there(path):
+                path = self.folder / f"{len(self.paths)}{SUFFIX}"
+                write(run, path)
+            end = msgspec.json.decode(_marks(self.sql, path).get("end", "null"), type=End | None)
+            has = _names(self.sql, path)
+            cast = _cast(path, {name: kind for name, kind in columns().items() if name in has})
+            selected = f"SELECT {sql_text(run.header.run_id)} AS run, * FROM ({cast})"
+            yield Part(self.sql, selected, end)
+        self.paths.append(path)
+        self._parts.append(selected)
+        self.sql.execute(f"CREATE OR REPLACE VIEW results AS {' UNION ALL BY NAME '.join(self._parts)}")
+
+    def rows(self, question: str) -> Iterator[tuple[Any, ...]]:
+        """Yield what a SELECT finds."""
+        with self.sql.cursor() as cursor:
+            cursor.execute(question)
+            while batch := cursor.fetchmany(_TOGETHER):
+                yield from batch
+
+
+@contextlib.contextmanager
+def ask(runs: Sequence[RunReader], question: str) -> Iterator[Answer]:
+    """Ask runs a question that is one SELECT and reaches no file, no network and no setting.
+
+    Errors: UsageError for any other SQL, and for a damaged run.
+    """
+    incomplete = []
+    with Dataset("query") as data, ThreadPoolExecutor(1) as pool:
+        for run in runs:
+            with data.part(run) as part:
+                incomplete += [] if part.end else [run.header.run_id]
+        sql = data.sql
+        paths = ", ".join(sql_text(str(path)) for path in data.paths)
+        sql.execute(f"RESET memory_limit; SET allowed_paths = [{paths}]")
+        sql.execute("SET enable_external_access = false; SET lock_configuration = true")
+        # `query` takes one SELECT alone, and no WITH that writes, which counts as one, stands in a subquery
+        sql.execute(f"EXPLAIN SELECT * FROM query({sql_text(question)})")
+
+        def call(function: Callable[[], _T]) -> _T:
+            """Call in another thread: DuckDB heeds no signal."""
+            future = pool.submit(function)
+            try:
+                return future.result()
+            except BaseException:
+                sql.interrupt()
+                raise
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            while batch := call(lambda: sql.fetchmany(_TOGETHER)):
+                yield from batch
+
+        call(lambda: sql.execute(question))
+        yield Answer(tuple(each[0] for each in sql.description), rows(), tuple(incomplete))
