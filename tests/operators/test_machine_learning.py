@@ -42,9 +42,11 @@ def _differs(sample: Sample) -> bool | None:
 
 
 def _at_fault(case: str) -> bool:
-    linear = "ml.Linear" in case or "ml.Scaler" in case
-    return any(text in case for text in FAULTS) or (
-        linear and ("X=int" in case or ("LinearClassifier" in case and "intercepts=" not in case))
+    linear, scaler = "ml.Linear" in case, "ml.Scaler" in case
+    return (
+        any(text in case for text in FAULTS)
+        or (linear and "intercepts=" not in case)
+        or ((linear or scaler) and "X=int" in case)
     )
 
 
