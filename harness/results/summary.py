@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from harness.model import compressed as packed
-from harness.model.header import Against, End, Header
+from harness.model.header import Against, End, Header, moment
 from harness.model.result import CANNOT_BE_ASKED, NOT_EXPRESSIBLE
 from harness.model.target_info import DIRECTML, TargetInfo
 from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict
@@ -56,6 +56,8 @@ class Summary(NamedTuple):
     where: str = ""
     missing: tuple[str, ...] = ()
     """What the run lacks, the first of its remarks."""
+    ran: tuple[str, ...] = ()
+    """When, and for each target the provider, its release and the machine."""
 
     @property
     def mark(self) -> str:
@@ -73,7 +75,9 @@ def summarize(tables: Tables) -> Summary:
     otherwise."""
     lacks = missing(tables.header, tables.end, tables.tally().selected)
     tone, sentence = _verdict(tables, incomplete=bool(lacks))
-    return Summary(tone, sentence, (*lacks, *_remarks(tables)), _notes(tables), _where(tables), lacks)
+    return Summary(
+        tone, sentence, (*lacks, *_remarks(tables)), _notes(tables), _where(tables), lacks, _ran(tables)
+    )
 
 
 def _verdict(tables: Tables, *, incomplete: bool) -> tuple[Tone, str]:
@@ -121,6 +125,25 @@ def _where(tables: Tables) -> str:
     return ", ".join([_together(tables.targets), *facts]) if tables.targets else ""
 
 
+def _ran(tables: Tables) -> tuple[str, ...]:
+    """Say when a run was, and on what: a line for each of the first targets."""
+    header = tables.header
+    lines = [f"{when} UTC"] if (when := moment(header.run_id)) else []
+    shown = list(header.targets.items())[:_MACHINES]
+    for target, info in shown:
+        versions = (("onnxruntime", info.onnxruntime), ("DirectML", info.directml))
+        releases = [f"{name} {version}" for name, version in versions if version]
+        device = " ".join(filter(None, (info.adapter, info.driver and f"driver {info.driver}")))
+        facts = [info.provider, *releases, device, info.platform or ""]
+        if not info.unavailable:
+            lines.append(f"{target}: {', '.join(one_line(fact) for fact in facts if fact)}")
+    if more := len(header.targets) - len(shown):
+        lines.append(f"and {count(more, 'more target')}")
+    return tuple(lines)
+
+
+_MACHINES = 3
+"""Targets whose machine stands at the top of a report."""
 _NAMED = 2
 """How many targets are named of which the same is said."""
 
@@ -183,7 +206,7 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
     for target in tables.targets:
         kinds = [f"{number:,} {kind}" for kind in KINDS if (number := tables.memory[target, kind])]
         if kinds:
-            remarks.append(f"{target} accepted what should be refused: {_listed(kinds)}.")
+            remarks.append(f"What {target} accepted: {_listed(kinds)}.")
     if pending := sum(row.results for row in tables.deviations.rows(pending=True)):
         remarks.append(
             f"{count(pending, 'known result is', 'known results are')} not reviewed yet: nobody has looked at why."

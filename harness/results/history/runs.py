@@ -14,12 +14,12 @@ from packaging.version import InvalidVersion, Version
 from harness.model import compressed as packed
 from harness.model.errors import NothingRan, UsageError
 from harness.model.header import Header
+from harness.model.header import moment as time_of
 from harness.results.history.database import INVALID, Point, Rate
 from harness.results.runfile import run_file
 
 _NAMES = frozenset(f"run.jsonl{suffix}" for suffix in packed.SUFFIXES)
 _RELEASE = re.compile(r"@ort-[^@,]+")
-_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ")
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
@@ -62,8 +62,7 @@ class Moment(NamedTuple):
     @property
     def when(self) -> str:
         """Write the time that the run id begins with, in UTC; the id itself where it has none."""
-        time = _TIME.match(self.run_id)
-        return "{}-{}-{} {}:{}".format(*time.groups()) if time else self.run_id
+        return time_of(self.run_id) or self.run_id
 
     @property
     def version(self) -> str:
