@@ -156,7 +156,10 @@ class TestFirstScreen:
         by_function = msgspec.structs.replace(
             result("Elu@13:sweep=a;x=float16[2]", Outcome.PASS, 4), function_nodes=3
         )
-        tables = counted(*KNOWN, by_function, targets={"cpu": CPU, "dml": ABSENT})
+        both = msgspec.structs.replace(
+            result("Exp@13:sweep=b;input=float32[2]", Outcome.PASS, 4), function_nodes=3
+        )
+        tables = counted(*KNOWN, by_function, both, targets={"cpu": CPU, "dml": ABSENT})
         rows = {row.dtype: (row.on("cpu"), row.on("dml")) for row in Report(tables).kernels}
         assert rows == {"float16": ("0 + 1 / 1", "–"), "float32": ("2 / 3", "–"), "complex64": ("0 / 1", "–")}
 

@@ -26,6 +26,7 @@ from harness.results.report import Report
 from harness.results.runfile import RunReader, RunWriter
 from harness.results.summary import summarize
 from harness.results.tables import read_tables, tabulate
+from harness.specs.expectations import load_expectations
 from tests import synthetic
 from tests.golden import check_golden
 from tests.render.test_html import parsed
@@ -106,6 +107,13 @@ def named(run: Path) -> dict[str, Any]:
 
 def test_the_header_states_the_entries_of_its_targets_and_operators(runs: Path) -> None:
     assert header_of(runs / "whole").expectations == {1: HALVES, 2: LATER}
+
+
+def test_the_header_states_the_releases_of_an_entry() -> None:
+    known = load_expectations(())
+    stated = {each.entry.when.onnxruntime: each.stated().releases for each in known.entries}
+    assert stated[">=1.14"] == {"onnxruntime": ">=1.14"}
+    assert stated[None] in ({}, {"directml": "<1.10"}, {"directml": ">=1.13"})
 
 
 def test_a_deviating_result_names_its_entry(runs: Path) -> None:

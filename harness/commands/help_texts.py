@@ -32,6 +32,15 @@ IN_ONE_LINE = {
     "windows": "Install or remove DirectML for Linux: the Windows runtime.",
 }
 
+GROUPS = {
+    "Run": ("run", "model", "list", "targets", "merge"),
+    "Look at a run": ("report", "compare", "history", "site", "annotate"),
+    "Triage a failure": ("explain", "reduce", "repro", "bisect", "expect", "fuzz"),
+    "Write cases": ("check", "coverage", "import", "export", "compile"),
+    "Install": ("setup", "runtimes", "windows"),
+}
+"""The commands by what they are for, in the order of `harness --help`."""
+
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "annotate": ("harness annotate reports/latest", "harness annotate reports/latest specs"),
     "bisect": (
