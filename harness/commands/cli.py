@@ -45,6 +45,7 @@ class _Commands(click.Group):
         "runtimes": "runtimes:runtimes",
         "setup": "setup:setup",
         "site": "site:site",
+        "support": "support:support_command",
         "targets": "target_list:targets",
         "windows": "windows:windows",
     }
