@@ -107,3 +107,10 @@ def test_directml_is_documented(run: Path) -> None:
         run / "run.jsonl", KNOWN, {"cpu": DML}, entries=counted(*KNOWN).header.expectations
     )
     assert asked("Exp", run)["rows"][0]["documented"] == "2 of 2 cases, from 2_1 up to 6_4"
+
+
+def test_each_operator_has_its_own_defects(run: Path) -> None:
+    rows = {
+        row["operator"]: [each["title"] for each in row["defects"]] for row in asked("*:sweep=a", run)["rows"]
+    }
+    assert rows == {"Exp": ["Often", "Late"], "Log": ["Often"], "Sum": ["Ends"]}
