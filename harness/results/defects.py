@@ -14,7 +14,8 @@ from harness.results.unexpected import UnexpectedKind
 _FIRST, _MENDED = re.compile(r">=?\s*([\w.]+)"), re.compile(r"(?<![!>=])<\s*([\w.]+)")
 _NAMED = 3
 _NAMES = {"onnxruntime": "", "directml": "DirectML "}
-WITHOUT_ENTRY = "Known from the run that this one is judged against"
+OF_BASELINE = "Known from the run that this one is judged against"
+WITHOUT_ENTRY = "Known; the run file, which an older harness wrote, does not say why"
 
 
 class Defect(NamedTuple):
@@ -118,11 +119,12 @@ def defects(tables: Tables) -> list[Defect]:
 def _without_entry(tables: Tables, known: list[Defect]) -> list[Defect]:
     """Return what is known and no entry of the run file explains."""
     total = tables.tally()
+    title = WITHOUT_ENTRY if tables.header.baseline is None else OF_BASELINE
     rows = []
     for reading in DEFECTS:
         rest = total.known(reading) - sum(each.cases for each in known if each.reading is reading)
         if rest > 0:
-            rows.append(Defect(WITHOUT_ENTRY, (), reading, rest, False, "", "", "", "", "", None))
+            rows.append(Defect(title, (), reading, rest, False, "", "", "", "", "", None))
     return rows
 
 
