@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.model.target_info import CPU
 from harness.operators import COLLECTED
+from harness.results.summary import REVIEWED
 from tests.running import harness
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +51,11 @@ def test_the_rooms() -> None:
         if each.suffix == ".py" or (each / "__init__.py").exists()
     ]
     assert int(entries) == len(found)
+
+
+def test_the_releases_whose_entries_were_reviewed() -> None:
+    rows = re.findall(r"^\| ([\d.]+) \| [01] \| [\d-]+ \| [\d,]+ \| 0 \|$", text_of("docs/runtimes.md"), re.M)
+    assert sorted(set(rows)) == sorted(REVIEWED[CPU])
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ _FIRST, _MENDED = re.compile(r">=?\s*([\w.]+)"), re.compile(r"(?<![!>=])<\s*([\w
 _NAMED = 3
 _NAMES = {"onnxruntime": "", "directml": "DirectML "}
 OF_BASELINE = "Known from the run that this one is judged against"
-WITHOUT_ENTRY = "Known; the run file, which an older harness wrote, does not say why"
+WITHOUT_ENTRY = "Known, without an entry in the run file"
 
 
 class Defect(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,7 +12,7 @@ import msgspec
 from harness.model import compressed as packed
 from harness.model.header import Against, End, Header, moment
 from harness.model.result import CANNOT_BE_ASKED, NOT_EXPRESSIBLE
-from harness.model.target_info import DIRECTML, TargetInfo
+from harness.model.target_info import CPU, DIRECTML, TargetInfo
 from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict
 from harness.results.memory import KINDS
 from harness.results.reading_rows import unexpected_words
@@ -23,6 +23,8 @@ Tone = Literal["good", "bad", "warn"]
 
 REASONS = 2
 """Reasons for leaving out that a note names; tables name them all."""
+REVIEWED = {CPU: ("1.27.0", "1.31.1", "1.32.0")}
+"""The releases with which every spec ran and has its entries, as docs/runtimes.md has them."""
 _REASONS = {
     "adds no new pair": "other cases cover every pair of their values",
     "not in the query": "the query does not ask for them",
@@ -188,6 +190,7 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
     ]
     if tables.header.baseline is not None:
         remarks.append(_judged(tables.header.baseline, tuple(tables.header.targets)))
+    remarks += _not_reviewed(tables)
     alike: dict[str, list[str]] = {}
     for target, info in tables.header.targets.items():
         tally = tables.tally(target=target)
@@ -212,6 +215,21 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
             f"{count(pending, 'known result is', 'known results are')} not reviewed yet: nobody has looked at why."
         )
     return tuple(remarks)
+
+
+def _not_reviewed(tables: Tables) -> Iterator[str]:
+    """Say of releases that the harness's own entries were never held against as a whole that what is unexpected there
+    need not be new."""
+    asked = tables.header.selection
+    if tables.header.baseline is not None or asked is None or asked.expectations:
+        return
+    for target, info in tables.header.targets.items():
+        known = REVIEWED.get(info.provider, ())
+        if known and info.onnxruntime not in known and tables.tally(target=target).unexpected:
+            yield (
+                f"The entries of {info.provider} were reviewed with onnxruntime {_listed(known)}: what is unexpected with "
+                f"{one_line(info.onnxruntime or 'an unknown release')} may be as old as that release, and is no regression of it."
+            )
 
 
 def _notes(tables: Tables) -> tuple[Note, ...]:
