@@ -117,6 +117,29 @@ def test_calls_of_directmls_own_api_among_a_query_are_left_out() -> None:
     assert lines[1].startswith("  61 cases left out: a call of DirectML's own API, which no ONNX graph")
 
 
+@pytest.mark.parametrize("ends", [("1.22.1", "1.22.1"), ("1.x", "1.22.1"), ("1.22", "new")])
+def test_wrong_ends_are_told_before_a_release_or_a_case_is_looked_for(
+    ends: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("looked for")
+
+    monkeypatch.setattr("harness.triage.bisection.environments.published_releases", never)
+    monkeypatch.setattr("harness.commands.bisect.load_specs", never)
+    ended = harness("bisect", _CASE, "--good", ends[0], "--bad", ends[1])
+    assert ended.code == 2
+    assert "is not older than" in complaint(ended) or "is no release of onnxruntime" in complaint(ended)
+
+
+def test_an_unknown_release_is_told_before_a_case_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("looked for")
+
+    monkeypatch.setattr("harness.commands.bisect.load_specs", never)
+    ended = harness("bisect", _CASE, "--over", "directml", "--good", "1.22.1")
+    assert (ended.code, "no such stable release can run here" in complaint(ended)) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

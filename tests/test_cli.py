@@ -528,17 +528,14 @@ def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(
 
 def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "harness.targets.registry.runtime.unavailable", lambda: f"{NO_RUNTIME}: run `harness windows install`"
+        "harness.targets.registry.runtime.unavailable", lambda: f"{NO_RUNTIME}: run `harness setup`"
     )
     ended = harness("run", ROUND, "-k", FEW, "-o", "out")
     assert ended.code == 0
-    assert (
-        complaint(ended)
-        == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"
-    )
+    assert complaint(ended) == f"cpu alone, without dml and directml: {NO_RUNTIME}: run `harness setup`"
     header = lines_of(folder / "out")[0]
     assert list(header["targets"]) == ["cpu"]
-    why = f"{NO_RUNTIME}; `harness setup` installs what this machine can have"
+    why = f"{NO_RUNTIME}: run `harness setup`"
     assert header["targets_left_out"] == {"dml": why, "directml": why}
     for text in (
         ended.out,
@@ -546,7 +543,7 @@ def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: 
     ):
         words = " ".join(text.split())
         assert "Nothing unexpected in 8 results, without dml and directml." in words
-        assert f"Run without dml and directml, which are not here: {NO_RUNTIME}; " in words
+        assert f"Run without dml and directml, which are not here: {NO_RUNTIME}: run " in words
     assert harness("run", "--resume", "-o", "out").err.splitlines()[0] == ended.err.strip()
     assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
 

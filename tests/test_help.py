@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -9,7 +10,9 @@ import click
 import pytest
 
 from harness.commands.cli import cli
-from harness.commands.help_texts import EXAMPLES, IN_ONE_LINE
+from harness.commands.help_texts import EXAMPLES, GROUPS, IN_ONE_LINE
+from harness.model import interrupt
+from harness.model.errors import HarnessError
 
 
 def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
@@ -40,9 +43,23 @@ def test_help_fits_80_columns(path: str) -> None:
 
 @pytest.mark.parametrize("path", [path for path, command in ALL.items() if isinstance(command, click.Group)])
 def test_no_line_of_a_list_of_commands_is_cut(path: str) -> None:
-    commands = _help(path).partition("Commands:\n")[2]
+    commands = _help(path).partition("Commands:\n" if path != "harness" else "Run:\n")[2]
     assert commands
     assert "..." not in commands
+
+
+def test_every_command_stands_in_one_group() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(IN_ONE_LINE)
+    heads = [line[:-1] for line in _help("harness").splitlines() if line[:1].isupper() and line.endswith(":")]
+    assert heads == ["Options", *GROUPS]
+
+
+def test_the_help_of_run_has_every_exit_code() -> None:
+    said = " ".join(_help("harness run").split()).partition("Exit code ")[2].partition(" Options:")[0]
+    classes = (HarnessError, *HarnessError.__subclasses__())
+    codes = {0, 1, interrupt.EXIT_CODE, *(each.exit_code for each in classes)}
+    assert {int(code) for code in re.findall(r"(\d+):", said)} == codes
 
 
 def test_every_command_has_its_line_and_every_one_without_others_below_it_examples() -> None:

@@ -105,23 +105,6 @@ def test_many_operators_are_folded(operators: int, expected: bool) -> None:
     assert ("The levels of each of the 13 operators" in render_markdown(Report(found))) is expected
 
 
-def test_the_terminal_names_the_operators_that_need_a_look() -> None:
-    """Of many operators those alone with wrong, crashed, accepted or unexpected results: at most twelve lines."""
-    written = io.StringIO()
-    found = many_tables()
-    render_terminal(Report(found), Console(file=written, width=80, no_color=True))
-    lines = written.getvalue().splitlines()
-    start = next(n for n, line in enumerate(lines) if line.split() == ["correct", "/", "selected"])
-    shown = [line.split() for line in lines[start + 1 : start + 3]]
-    assert [words[:3] for words in shown] == [
-        ["Operator004", "153/180", "✗"],
-        ["Operator014", "153/180", "✗"],
-    ]
-    assert lines[start + 1].endswith("3 unexpected")
-    assert lines[start + 3] == "✗ unexpected results"
-    assert lines[start + 4] == "the levels of all 15 operators: in the report"
-
-
 def test_what_has_an_infinite_bound_is_not_judged() -> None:
     found = tables(
         result(near=NOTHING),
@@ -172,7 +155,7 @@ def test_what_the_core_refused_is_not_the_providers() -> None:
     assert (tally.selected, tally.correct, tally.unexpected) == (2, 1, 0)
     assert tally.reasons == {"refused by the core": 1}
     assert foreign_status(refused(2, "core"), synthetic.header()) == "skipped"
-    assert "Refused by the core 1" in render_markdown(Report(found))
+    assert "refused by the core 1" in render_markdown(Report(found))
 
 
 def test_the_largest_ratio_by_operator_and_target() -> None:

@@ -330,7 +330,8 @@ FORMATS: dict[str, Callable[[Path], dict[Reading, int]]] = {
         render_markdown(Report(read_tables(RunReader(run)))), r"(?m)^\| READING (?:\| [\d,]+ ){3}\| NUMBER \|"
     ),
     "page's table": lambda run: _numbers(
-        render_html(run), r'<th scope="row">READING</th>(?:<td>.*?</td>){3}<td><a [^>]*>NUMBER</a>'
+        render_html(run).partition("</table>")[0].replace("not%20", "not "),
+        r'<tr class="sum">.*reading=READING">NUMBER</a>',
     ),
     "page's data": _page,
     "CSV of cases": _cases,

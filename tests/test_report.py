@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from harness.commands.report import FORMATS, rendering, report, write_report
 from harness.model.errors import UsageError
+from harness.results.runfile import RunReader
 from tests import synthetic
 
 
@@ -46,6 +47,8 @@ def test_the_end_of_the_name_says_the_format(run: Path, tmp_path: Path, name: st
             ["{run}"],
             r"say what to render: --format html\|markdown\|junit\|ctrf\|csv\|cases\|directml\|cells",
         ),
+        (["absent"], "absent: cannot be read: No such file or directory"),
+        (["{run}", "-o", "x.pdf"], r"-o x\.pdf: no report ends with \.pdf, only with \.html, \.md, "),
         (["{run}", "--format", "csv", "-o", "{run}/run.jsonl/x"], "cannot be written"),
     ],
 )
@@ -53,6 +56,17 @@ def test_bad_input_is_one_clear_line(run: Path, arguments: list[str], message: s
     with pytest.raises(UsageError, match=message) as caught:
         CliRunner().invoke(report, [part.format(run=run) for part in arguments], catch_exceptions=False)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("format", "what"), [("html", "an HTML page"), ("markdown", "a Markdown file"), ("junit", "an XML file")]
+)
+def test_a_report_in_place_of_a_run_is_called_what_it_is(
+    run: Path, tmp_path: Path, format: str, what: str
+) -> None:
+    write_report(run, format, tmp_path / "out")
+    with pytest.raises(UsageError, match=f"out: is {what}, not a run: name its run.jsonl or the folder"):
+        RunReader(tmp_path / "out")
 
 
 def test_a_damaged_run_leaves_the_old_report(run: Path, tmp_path: Path) -> None:

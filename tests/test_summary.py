@@ -5,6 +5,7 @@ import re
 import msgspec
 import pytest
 
+from harness.model.header import Against, Asked
 from harness.model.target_info import TargetInfo
 from harness.results.summary import summarize, target_facts
 from harness.results.tables import tabulate
@@ -75,3 +76,24 @@ def test_facts_that_a_runtime_cannot_tell_are_left_out() -> None:
         ("runtime", "this interpreter"),
     ]
     assert ("adapter", "AMD Radeon 780M") in target_facts(DML)
+
+
+@pytest.mark.parametrize(
+    ("release", "selection", "baseline", "said"),
+    [
+        ("1.23.0", Asked(), None, True),
+        ("1.32.0", Asked(), None, False),
+        ("1.23.0", Asked(expectations=("mine.yaml",)), None, False),
+        ("1.23.0", Asked(), Against("earlier", {"cpu": "cpu"}), False),
+        ("1.23.0", None, None, False),
+    ],
+)
+def test_what_no_entry_was_written_for_is_no_regression_of_its_release(
+    release: str, selection: Asked | None, baseline: Against | None, said: bool
+) -> None:
+    targets = {"cpu": msgspec.structs.replace(CPU, onnxruntime=release)}
+    found = list(synthetic.results(500, targets, faults=0.5))
+    header = msgspec.structs.replace(synthetic.header(targets), selection=selection, baseline=baseline)
+    remarks = summarize(tabulate(header, found, synthetic.end_of(found))).remarks
+    expected = "with 1.23.0 may be as old as that release, and is no regression of it."
+    assert [line.endswith(expected) for line in remarks if "were reviewed" in line] == [True] * said

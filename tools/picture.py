@@ -1,4 +1,4 @@
-"""Takes README's picture, docs/report.png, of the published sample in a real browser: python -m tools.picture
+"""Takes README's picture, docs/report.png, of a defect in the published sample in a real browser: python -m tools.picture
 
 Needs the extra `test` and the system's Chromium, or another by the variable CHROMIUM. The picture keeps the
 SHA-256 of the page that it shows, so that a test sees when it is stale.
@@ -24,8 +24,12 @@ _START = 8 + 25
 """Bytes of a PNG up to where chunks of text may stand: its signature and its header."""
 
 
-def take(page: Path, picture: Path) -> None:
-    """Write a picture of the top of a page. Errors: TargetUnavailable without a browser."""
+DEFECT = "#case=Round%4022:case=below_one_half_away_from_zero;X=float32[2];variant=halves_away_from_zero&on=directml"
+"""The case that the picture shows: a wrong result."""
+
+
+def take(page: Path, picture: Path, fragment: str = "") -> None:
+    """Write a picture of a page, of its top or of what a fragment opens. Errors: TargetUnavailable without a browser."""
     from playwright.sync_api import sync_playwright
 
     found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -40,7 +44,7 @@ def take(page: Path, picture: Path) -> None:
         tab = browser.new_context(
             viewport={"width": 1200, "height": 1120}, offline=True, color_scheme="light"
         ).new_page()
-        tab.goto(page.resolve().as_uri())
+        tab.goto(page.resolve().as_uri() + fragment)
         tab.wait_for_selector("html[data-shows]")
         taken = tab.screenshot()
         browser.close()
@@ -63,7 +67,7 @@ def shown(picture: Path) -> str:
 def main() -> int:
     """Take README's picture; return the exit code."""
     try:
-        take(PAGE, PICTURE)
+        take(PAGE, PICTURE, DEFECT)
     except HarnessError as error:
         print(f"harness: {error}", file=sys.stderr)
         return error.exit_code

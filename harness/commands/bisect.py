@@ -102,9 +102,8 @@ def bisect_command(
     """
     writable(output)
     query = Query.parse(asked)
-    cases = _cases(specs, query)
-    cases, left_out = _expressible(cases, AXES[over])
-    releases = axis(over, target, good, bad)
+    releases = axis(over, target, good, bad)  # before the cases, since an end that is wrong is told at once
+    cases, left_out = _expressible(_cases(specs, query), AXES[over])
     measure = Measure(releases, cases, jobs=jobs or processors(), timeout=timeout, seed=seed)
 
     def tell(version: str) -> Measured:

@@ -29,7 +29,7 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     if own and (said := kept_answers.answer(question)) is not None:
         click.echo(said)
         return
-    from harness.commands.examine import contradictions, unquoted_bits
+    from harness.commands.examine import contradictions, opsets_without_a_version, unquoted_bits
     from harness.model import signatures
     from harness.results.summary import count
     from harness.specs.expand import expand
@@ -55,7 +55,7 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     problems = contradictions(plan.specs, cases) + lint(
         known, date.today(), ids, ExpectationScope.of(plan.specs)
     )
-    warnings = list(unquoted_bits(plan.specs))
+    warnings = [*unquoted_bits(plan.specs), *opsets_without_a_version(plan.specs)]
     if release and any(spec.model.operator in signatures.names() for spec in plan.specs):
         warnings += contributed.changes()
     for line in (*warnings, *problems):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import click
 
 from harness.commands.error_line import LEFT, fail, nowhere
-from harness.commands.help_texts import IN_ONE_LINE, dressed
+from harness.commands.help_texts import GROUPS, IN_ONE_LINE, dressed
 from harness.model import interrupt
 from harness.model.errors import HarnessError, HarnessFault, UsageError, limit
 from harness.render import plain_signs
@@ -46,6 +46,7 @@ class _Commands(click.Group):
         "runtimes": "runtimes:runtimes",
         "setup": "setup:setup",
         "site": "site:site",
+        "support": "support:support_command",
         "targets": "target_list:targets",
         "windows": "windows:windows",
     }
@@ -58,8 +59,9 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without loading any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, IN_ONE_LINE[name]) for name in self.list_commands(ctx)])
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, IN_ONE_LINE[name]) for name in names])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; click itself would end with 1 where the reader of its output leaves, which says

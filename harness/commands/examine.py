@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from harness.model import onnx_schemas
 from harness.model.case import Case
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.calls import call_of
@@ -41,6 +42,18 @@ def _of(spec: LoadedSpec, case: Case) -> Iterator[str]:
         return  # the formula says nothing of it
     if (wrong := contradiction(case, call, expected)) is not None:
         yield problem_of(spec, case, wrong, "output")
+
+
+def opsets_without_a_version(specs: Iterable[LoadedSpec]) -> Iterator[str]:
+    """Yield a warning for each opset of a spec in which its operator has the same version as before."""
+    for spec in specs:
+        versions = onnx_schemas.operator_versions().get(spec.model.operator, ())
+        for opset in spec.model.opsets if isinstance(spec.model.opsets, tuple) else ():
+            has = max((version for version in versions if version <= opset), default=opset)
+            if "." not in spec.model.operator and has < opset and opset > onnx_schemas.OLDEST_OPSET:
+                yield (
+                    f"{spec.source.label}: warning: {spec.model.operator} has no version {opset}: opset {opset} runs version {has}"
+                )
 
 
 def unquoted_bits(specs: Iterable[LoadedSpec]) -> Iterator[str]:

@@ -29,9 +29,19 @@ IN_ONE_LINE = {
     "runtimes": "List, install or delete other releases of onnxruntime.",
     "setup": "Install what this machine supports; report what it lacks.",
     "site": "Make static pages of many runs, for any file host.",
+    "support": "Say what is known of the support for a query.",
     "targets": "Show which targets can run here, and how to get the others.",
     "windows": "Install or remove DirectML for Linux: the Windows runtime.",
 }
+
+GROUPS = {
+    "Run": ("run", "model", "list", "targets", "merge"),
+    "Look at a run": ("report", "support", "compare", "history", "site", "annotate"),
+    "Triage a failure": ("explain", "reduce", "repro", "bisect", "expect", "fuzz"),
+    "Write cases": ("check", "coverage", "import", "export", "compile"),
+    "Install": ("setup", "runtimes", "windows"),
+}
+"""The commands by what they are for, in the order of `harness --help`."""
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "annotate": ("harness annotate reports/latest", "harness annotate reports/latest specs"),
@@ -105,6 +115,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "setup": ("harness setup",),
     "site": ("harness site reports -o public", "harness site nightly/*/run.jsonl.xz -o public"),
+    "support": (
+        "harness support Conv:X=float16",
+        "harness support Resize -t dml@levels",
+        "harness support Softmax reports/one reports/two",
+    ),
     "targets": ("harness targets",),
 }
 

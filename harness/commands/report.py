@@ -155,8 +155,14 @@ def report(run: Path, format_: str | None, output: Path | None, only: str | None
 
     Exit code 4, after the report is written: RUN is incomplete.
     """
-    if format_ is None and output is not None:
+    RunReader(run)  # a run that is not there is told of before anything else
+    if format_ is None and output is not None and output.suffix:
         format_ = _FORMAT_OF.get(output.suffix)
+        if format_ is None:
+            ends = ", ".join(_FORMAT_OF)
+            raise UsageError(
+                f"-o {output}: no report ends with {output.suffix}, only with {ends}; or say --format {'|'.join(FORMATS)}"
+            )
     if format_ is None:
         raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}")
     write_report(run, format_, output, only_unexpected=only is not None)

@@ -68,5 +68,8 @@ def lines() -> list[str]:
     return (
         found
         if len(found) > 1
-        else [*found, "none installed; a target such as cpu@ort-1.22.1 makes its own when it is first used"]
+        else [
+            *found,
+            "none installed; a target such as cpu@ort-1.22.1 makes its own when first used, or now: harness runtimes install 1.22.1",
+        ]
     )

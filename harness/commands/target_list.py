@@ -49,7 +49,9 @@ def targets() -> None:
                 f"onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}",
             )
     table.add_row(
-        "cpu@ort-VERSION", "", "any release of the package index, installed when first used: harness runtimes"
+        "cpu@ort-VERSION",
+        "",
+        "any release of the package index, installed when first used, or now: harness runtimes install VERSION",
     )
     for name, what in plugins.remedies():
         table.add_row(name, "", what)

@@ -10,6 +10,7 @@ depends on position.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -99,6 +100,16 @@ def read_term(term: str) -> IdTerm:
 
 def _split(elements: str, scalar: bool) -> tuple[str, ...]:
     return (elements,) if scalar else tuple(elements.split(",")) if elements else ()
+
+
+def elements(case_id: str) -> int:
+    """Count the elements of a case's inputs, as far as its id says."""
+    terms = map(read_term, case_id.partition(":")[2].split(";"))
+    return sum(
+        len(term.elements or ()) if term.shape is None else math.prod(term.shape)
+        for term in terms
+        if term.dtype
+    )
 
 
 def operator_of(case_id: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import Annotated, Literal
 
@@ -12,6 +13,13 @@ from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome
 
 SCHEMA = 1
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ-")
+
+
+def moment(run_id: str) -> str:
+    """Write the time that a run id begins with, in UTC: `2026-11-25 07:57`; empty for an id that has none."""
+    time = _TIME.match(run_id)
+    return "{}-{}-{} {}:{}".format(*time.groups()) if time else ""
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,7 +102,9 @@ class ClusterNode(msgspec.Struct, frozen=True, omit_defaults=True):
 class Expectation(msgspec.Struct, frozen=True, omit_defaults=True):
     """A reviewed entry as the run's header states it, for reports to show why a deviation is known.
 
-    `expect` are the outcomes that it allows; of a `pending` one, which nobody has reviewed yet, any is.
+    `expect` are the outcomes that it allows; of a `pending` one, which nobody has reviewed yet, any is. `releases`
+    are the version ranges in which it holds, by what has the version: `{onnxruntime: ">=1.24,<1.28"}`; none in every
+    release, None in files that are older than this key.
     """
 
     expect: tuple[Outcome, ...]
@@ -103,6 +113,7 @@ class Expectation(msgspec.Struct, frozen=True, omit_defaults=True):
     title: str | None = None
     documents: str | None = None
     pending: bool = False
+    releases: dict[str, str] | None = None
 
     @property
     def name(self) -> str:

@@ -25,13 +25,15 @@ from harness.model.cache_folder import cache_folder
 from harness.model.case import BEYOND
 from harness.model.facets import written
 from harness.model.reference.feature_levels import level_key
-from harness.model.verdict import Verdict
+from harness.model.verdict import DEFECTS, Reading, Verdict
 from harness.render.markup import host
 from harness.render.payload import COUNTED, Payload
+from harness.render.report_counts import ABOUT_KERNELS
 from harness.render.terminal import details, repeated
 from harness.render.text import folded_types, line, ranks, visible, whole
 from harness.results import memory
 from harness.results.cross_check import Suspect
+from harness.results.defects import defect_words
 from harness.results.explain.in_common import in_common, rules
 from harness.results.explain.words import inseparable
 from harness.results.known_deviations import PENDING
@@ -44,7 +46,7 @@ from harness.results.level_table import (
     status,
     validity_table,
 )
-from harness.results.nearness import ratio_text
+from harness.results.nearness import ratio_text, ulp_text
 from harness.results.overview import many
 from harness.results.reading_rows import BESIDE, EXPLANATIONS
 from harness.results.report import Report
@@ -100,9 +102,18 @@ def headings(parts: str) -> list[tuple[str, Markup]]:
     return [(name, Markup(short or title)) for name, short, title in _HEADING.findall(parts)]
 
 
-def share(part: int, whole: int) -> str:
-    """Write a part in whole percent, rounded down: 100 % is everything."""
-    return f"{100 * part // whole if whole else 0}%"
+def breakable(name: str) -> Markup:
+    """Let a name break before its capitals and behind its dots alone."""
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z.])(?=[A-Z])", name))
+
+
+def bar(tally: Tally) -> str:
+    """Write where the three parts of a cell's bar end: correct, wrong with crashed and accepted, not supported. The
+    smallest part that is wrong takes two percent."""
+    correct = 100 * tally.correct // tally.selected
+    wrong = min(100, correct + max(2, 100 * tally.defects // tally.selected)) if tally.defects else correct
+    lacking = min(100, wrong + -(-100 * tally[Reading.NOT_SUPPORTED] // tally.selected))
+    return f"--r:{correct}%;--w:{wrong}%;--n:{lacking}%"
 
 
 def better(tally: Tally) -> int:
@@ -143,6 +154,7 @@ def environment() -> Environment:
     )
     made.filters.update(
         host=host,
+        breakable=breakable,
         shown=visible,
         line=lambda text: line(text, 1000),
         number=lambda number: f"{number:,}",
@@ -163,10 +175,12 @@ def environment() -> Environment:
                 inseparable,
                 anchor,
                 ratio_text,
+                ulp_text,
                 headings,
-                share,
+                bar,
                 better,
                 folded_types,
+                defect_words,
             )
         },
         marks=MARKS,
@@ -210,7 +224,12 @@ def _context(report: Report) -> dict[str, Any]:
     if any(info.unavailable for info in header.targets.values()):
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
+        "report": report,
         "summary": report.summary,
+        "defects": report.defects,
+        "defects_shown": report.defects[:GROUPS],
+        "kernels": report.kernels,
+        "about_kernels": ABOUT_KERNELS,
         "guidance": report.steps,
         "readings": report.readings,
         "explanations": EXPLANATIONS,
@@ -220,7 +239,7 @@ def _context(report: Report) -> dict[str, Any]:
         "against": header.baseline,
         "folded_facts": _FOLDED_FACTS,
         "several": len(tables.operators) > 1,
-        "few": many(tables) and len(tables.targets) <= 2,
+        "defect_readings": DEFECTS,
         "groups": tables.unexpected.groups()[:GROUPS],
         "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),
         "problems": tables.problems,

@@ -27,6 +27,7 @@ from harness.render.report_counts import (
     validity_sections,
 )
 from harness.render.report_results import (
+    defect_sections,
     deviation_sections,
     difference_sections,
     in_common_sections,
@@ -37,7 +38,7 @@ from harness.render.report_results import (
 )
 from harness.render.text import whole
 from harness.results.overview import many
-from harness.results.reading_rows import BESIDE, EXPLANATIONS
+from harness.results.reading_rows import BESIDE, MEANINGS
 from harness.results.report import Report
 
 _MANY_ROWS = 40
@@ -66,6 +67,8 @@ def report_document(report: Report) -> Document:
 
 def _sections(report: Report) -> Iterator[Section]:
     tables = report.tables
+    if summary := report.summary.ran:
+        yield Section("ran", "", [Items([Item(line) for line in summary])])
     if report.readings:
         yield Section("readings", "", list(_readings(report)))
     steps = [Item(step.what, case=whole(step.command)) for step in report.steps]
@@ -74,9 +77,12 @@ def _sections(report: Report) -> Iterator[Section]:
         yield Section(
             "notes", "What is not counted", [Items([Item(note.text) for note in notes])], folded=True
         )
+    yield from defect_sections(report)
     yield from unexpected_sections(tables)
     yield from in_common_sections(report.common)
-    yield from level_sections(report)
+    yield from support_sections(report)
+    if report.lowers_to_directml:
+        yield from level_sections(report)
     yield from operator_sections(report)
     yield from validity_sections(tables)
     yield from matrix_sections(report)
@@ -84,7 +90,6 @@ def _sections(report: Report) -> Iterator[Section]:
     yield from difference_sections(tables)
     yield from cross_check_sections(tables)
     yield from nearness_sections(tables)
-    yield from support_sections(report)
     yield from support_summary(tables)
     yield from listing_sections(tables)
     yield from left_out_sections(tables)
@@ -105,7 +110,7 @@ def _readings(report: Report) -> Iterator[Block]:
             *(f"{row.by_target[target]:,}" for target in several),
             f"{row.number:,}",
             *[f"{row.unexpected:,}"][:red],
-            " ".join(filter(None, (EXPLANATIONS[row.reading], row.detail[:1].upper() + row.detail[1:]))),
+            "; ".join(filter(None, (MEANINGS[row.reading], row.detail))),
         ]
         for row in report.readings
     ]

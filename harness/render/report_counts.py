@@ -28,6 +28,11 @@ OTHER_TYPES = ("other types",)
 """The head of the column of further inputs' element types, which only stands where one has another type than
 the first."""
 
+ABOUT_KERNELS = (
+    "Operators with a kernel for the element type of their first input, + those that ran as the function that ONNX gives / all with valid "
+    "cases of it."
+)
+
 
 def _cell(tally: Tally) -> str:
     state = status(tally)
@@ -43,8 +48,8 @@ def operator_sections(report: Report) -> Iterator[Section]:
     """Yield a row for each operator."""
     tables, rows = report.tables, report.overview
     about = (
-        "Correct / selected cases of every validity; operators with unexpected results come first. Types × ranks: of the first input, "
-        "run / selected."
+        "Correct / selected cases of every validity; operators with unexpected results come first, then those with the most wrong ones. "
+        "Types × ranks: of the first input, run / selected."
     )
     cells = [
         [
@@ -128,7 +133,13 @@ def validity_sections(tables: Tables) -> Iterator[Section]:
 
 
 def support_sections(report: Report) -> Iterator[Section]:
-    """Yield where documented, registered and measured support disagree."""
+    """Yield for how many operators each element type has a kernel, and where documented, registered and measured
+    support disagree."""
+    if kernels := report.kernels:
+        targets = report.tables.targets
+        counted = [[row.dtype, *(row.on(target) for target in targets)] for row in kernels]
+        table = Table(["element type", *targets], counted, range(1, 1 + len(targets)))
+        yield Section("kernels", "Element types with a kernel", [Paragraph(Span(ABOUT_KERNELS)), table])
     found = [row for row in report.support if row.disagreements]
     several = any(row.types for row in found)
     cells: list[Row] = [
@@ -150,7 +161,7 @@ def support_sections(report: Report) -> Iterator[Section]:
         "Documented, registered and measured support: "
         f"disagreement in {len(found):,} of {count(len(report.support), 'group')}"
     )
-    yield Section("support", title, [table] if found else [])
+    yield Section("support", title, [table] if found else [], folded=many(report.tables))
 
 
 def matrix_sections(report: Report) -> Iterator[Section]:

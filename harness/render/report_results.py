@@ -11,10 +11,11 @@ from harness.render.document import Block, Item, Items, Paragraph, Remark, Row, 
 from harness.render.report_counts import OTHER_TYPES
 from harness.render.terminal import describe
 from harness.render.text import folded_types, ranks
+from harness.results.defects import defect_words
 from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import inseparable, title
 from harness.results.known_deviations import PENDING, DeviationRow, numbers
-from harness.results.nearness import ratio_text
+from harness.results.nearness import ratio_text, ulp_text
 from harness.results.report import Report
 from harness.results.summary import count
 from harness.results.tables import Tables
@@ -35,7 +36,7 @@ def nearness_sections(tables: Tables) -> Iterator[Section]:
             row.target,
             ratio_text(row.all.ratio) if row.all.example else "",
             row.worst if row.all.example else "",
-            f"{row.all.ulp:.2g}",
+            ulp_text(row.all.ulp).removesuffix(" ULP"),
             f"{row.all.results:,}",
             f"{row.all.outside:,}",
             f"{row.all.unclaimed:,}",
@@ -47,6 +48,25 @@ def nearness_sections(tables: Tables) -> Iterator[Section]:
     if cells:
         table = Table((*heads, "largest ratio at"), cells, (2, 4, 5, 6, 7))
         yield Section("nearness", "Errors and bounds", [Paragraph(Span(about)), table])
+
+
+def defect_sections(report: Report) -> Iterator[Section]:
+    """Yield a line for each defect, the worst first."""
+    rows: list[Row] = [
+        (
+            row.title,
+            row.operator,
+            row.reading.value,
+            f"{row.cases:,}",
+            row.state,
+            Span(row.link, link=row.link),
+            Span(row.example, code=True),
+        )
+        for row in report.defects[:_SECTION_ROWS]
+    ]
+    heads = ("defect", "operator", "reading", "cases", "releases", "source", "smallest case")
+    if rows:
+        yield Section("defects", f"Defects: {defect_words(report.defects)}", [Table(heads, rows, (3,))])
 
 
 def unexpected_sections(tables: Tables) -> Iterator[Section]:

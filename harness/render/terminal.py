@@ -14,11 +14,12 @@ from harness.model.result import Accuracy, Repeats, Result
 from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, judged
 from harness.render.text import gist, line, one_line, ranks
 from harness.results import memory
+from harness.results.defects import defect_words
 from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import title
 from harness.results.level_table import MARKS, counts, legend, levels, rate, status, validity_table
-from harness.results.nearness import in_words, ratio_text
-from harness.results.overview import OverviewRow, many
+from harness.results.nearness import in_words, ratio_text, ulp_text
+from harness.results.overview import many
 from harness.results.reading_rows import MEANINGS
 from harness.results.report import Report
 from harness.results.summary import count
@@ -30,8 +31,8 @@ EXPLAINED = 3
 _BESIDE = 24
 """Columns that the words beside a number need."""
 TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
-_OPERATORS = 12
-"""Operators that have a line where a run has many."""
+_DEFECTS = 4
+"""Known defects of each reading that have a line."""
 _UNBOUNDED = 10_000
 _TIED = "\N{NO-BREAK SPACE}"
 _STYLES = {
@@ -46,14 +47,16 @@ _STYLES = {
 
 
 def render_terminal(report: Report, console: Console) -> None:
-    """Print verdict, readings, unexpected results and what they have in common, then the level table with what
-    else there is of few operators, or the operators that need a look of many.
+    """Print verdict, readings, unexpected results and what they have in common, then the known defects, one
+    line each, and of few operators the table of levels with what else there is.
 
     Colour is the console's affair.
     """
     tables = report.tables
     summary = report.summary
     indented(console, f"{summary.mark} {summary.sentence}  {summary.where}", TONES[summary.tone], 0)
+    if summary.ran:
+        indented(console, " · ".join(line(each, 400) for each in summary.ran), "dim")
     _readings(report, console)
     for remark in summary.remarks:
         indented(console, line(remark, 400), "yellow")
@@ -63,20 +66,22 @@ def render_terminal(report: Report, console: Console) -> None:
         indented(console, f"expectation: {line(problem, 400)}", "red")
     _unexpected(tables, console)
     _in_common(report.common, console)
-    if many(tables):
-        _operators(report, console)
-    else:
+    _defects(report, console)
+    if not many(tables):
         console.print()
-        whole = _fits(by_level := _levels(report, levels(tables)), console)
+        columns = levels(tables) if report.lowers_to_directml else []
+        whole = _fits(by_level := _levels(report, columns), console)
         console.print(by_level if whole else _levels(report, []))
         by = (
-            "by the feature level that first allows them" if whole else "the report has them by feature level"
+            " by the feature level that first allows them"
+            if whole
+            else "; the report has them by feature level"
         )
-        console.print(Text(f"correct / selected valid cases{'' if whole else ';'} {by}", style="dim"))
+        console.print(Text(f"correct / selected valid cases{by if columns else ''}", style="dim"))
         shown = (tally for row in report.levels for tally in (*row.by_level.values(), row.total))
         indented(console, legend(shown), "dim", 0)
         _others(report, console)
-    _nearness(tables, console)
+        _nearness(tables, console)
     _differences(tables, console)
     _disagreements(report, console)
 
@@ -255,29 +260,26 @@ def _levels(report: Report, columns: list[str]) -> Table:
     return table
 
 
-def _operators(report: Report, console: Console) -> None:
-    """Print the operators with the most wrong, crashed, accepted or unexpected results, and where the others
-    are."""
-
-    def worth(row: OverviewRow) -> int:
-        return row.total.defects + row.total.unexpected
-
-    rows = [row for row in report.overview if worth(row)]
-    rows.sort(key=lambda row: (not row.total.unexpected, -worth(row), row.operator))
+def _defects(report: Report, console: Console) -> None:
+    """Print a line for each known defect; what is unexpected stands above."""
+    known = [row for row in report.defects if not row.unexpected]
+    if not known:
+        return
     console.print()
-    if rows:
-        shown = grid("", "correct / selected", "", right=(1,))
-        for row in rows[:_OPERATORS]:
-            numbers = [(row.total[reading], reading.value) for reading in DEFECTS]
-            numbers.append((row.total.unexpected, "unexpected"))
-            said = ", ".join(f"{number:,} {word}" for number, word in numbers if number)
-            style = "red" if row.total.unexpected else ""
-            shown.add_row(Text(one_line(row.operator), style=style), _cell(row.total), Text(said))
-        console.print(shown)
-        indented(console, legend(row.total for row in rows[:_OPERATORS]), "dim", 0)
-    more = len(rows) - _OPERATORS
-    rest = f"{count(more, 'more operator')} with such results, and the levels" if more > 0 else "the levels"
-    indented(console, f"{rest} of all {len(report.overview):,} operators: in the report", "dim", 0)
+    console.print(Text(f"known defects: {defect_words(known)}", style="bold"))
+    by_reading = [[row for row in known if row.reading is reading] for reading in DEFECTS]
+    shown = [row for rows in by_reading for row in rows[:_DEFECTS]]
+    width = max(len(f"{row.cases:,}") for row in shown)
+    for row in shown:
+        named = line(row.title if row.operator in row.title else f"{row.operator}: {row.title}", 200)
+        said = named if row.everywhere or not row.state else f"{named}; {row.state}"
+        head = f"  {row.reading.value:8}  {row.cases:>{width},}  "
+        for part in Text(said).wrap(console, max(_BESIDE, console.width - len(head))):
+            part.rstrip()
+            console.print(Text(head, style="dim") + part, soft_wrap=True)
+            head = " " * len(head)
+    if more := len(known) - len(shown):
+        console.print(Text(f"  and {more:,} more in the report", style="dim"))
 
 
 def _nearness(tables: Tables, console: Console) -> None:
@@ -290,7 +292,7 @@ def _nearness(tables: Tables, console: Console) -> None:
     console.print(Text("largest error / bound", style="bold"))
     for row in rows[:SHOWN]:
         near = row.all
-        said = [f"{ratio_text(near.ratio)} ({row.worst}, {near.ulp:.2g} ULP)"] if near.example else []
+        said = [f"{ratio_text(near.ratio)} ({row.worst}, {ulp_text(near.ulp)})"] if near.example else []
         said.append(f"{near.results:,} results")
         said += [f"{near.outside:,} wrong"] * bool(near.outside) + [f"{near.unclaimed:,} not judged"] * bool(
             near.unclaimed

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from harness.model.caseid import elements, operator_of
 from harness.model.header import Expectation
 from harness.model.reference.feature_levels import level_key
 from harness.model.verdict import DEFECTS, Reading, Verdict
@@ -56,6 +58,22 @@ def numbers(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
+@dataclass
+class KnownDefect:
+    """The results with one reading that an entry explains: how many by operator, and the case with the fewest
+    elements, on its target."""
+
+    number: int
+    entry: Expectation
+    reading: Reading
+    operators: Counter[str] = field(default_factory=Counter)
+    smallest: tuple[int, str, str] | None = None
+
+    @property
+    def results(self) -> int:
+        return self.operators.total()
+
+
 class Deviations:
     """Counts results by the entry that they name. Feed it with `add`, then ask."""
 
@@ -64,10 +82,27 @@ class Deviations:
         self.entries = entries
         self._targets = targets
         self._counts: Counter[DeviationKey] = Counter()
+        self._defects: dict[tuple[int, Reading], KnownDefect] = {}
 
-    def add(self, number: int, state: State, level: str) -> None:
+    def add(self, number: int, state: State, level: str, case: str) -> None:
         """Count one result that names entry `number`."""
         self._counts[DeviationKey(number, level, state)] += 1
+        if state.reading in DEFECTS and state.verdict is Verdict.EXPECTED:
+            found = self._defects.get((number, state.reading))
+            if found is None:
+                found = self._defects[number, state.reading] = KnownDefect(
+                    number, self.entries[number], state.reading
+                )
+            found.operators[operator_of(case)] += 1
+            found.smallest = min(filter(None, (found.smallest, (elements(case), case, state.target))))
+
+    def defects(self) -> list[KnownDefect]:
+        """Return what is wrong, crashes or is accepted by entry: in the order of the readings, then the most
+        frequent."""
+        return sorted(
+            self._defects.values(),
+            key=lambda found: (DEFECTS.index(found.reading), -found.results, found.number),
+        )
 
     def by_reading(self, reading: Reading) -> list[tuple[Expectation, int]]:
         """Return the entries by which results with a reading are known, and how many: the most frequent

@@ -5,8 +5,13 @@ from __future__ import annotations
 from harness.model.result import Memory, Result
 from harness.model.verdict import Outcome
 
-KINDS = ("left unwritten", "read from outside of the inputs", "different from run to run", "harmless")
-"""What an accepted result is by its worst element; a harmless one is written and the same over any memory."""
+KINDS = (
+    "left unwritten",
+    "read from outside of the inputs",
+    "different from run to run",
+    "with every element written",
+)
+"""What an accepted result is by its worst element; the last are written, and the same over any memory."""
 
 
 def kind(memory: Memory) -> str:

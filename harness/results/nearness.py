@@ -99,11 +99,18 @@ def in_words(near: Accuracy) -> str:
     unclaimed = (
         f"; nothing claimed of {near.unclaimed:,} of {near.compared:,} elements" if near.unclaimed else ""
     )
-    return f"error {ratio_text(near.ratio)} of its bound, {near.ulp:.2g} ULP{unclaimed}"
+    return f"error {ratio_text(near.ratio)} of its bound, {ulp_text(near.ulp)}{unclaimed}"
+
+
+def ulp_text(ulp: float) -> str:
+    """Write an error in units of the last place; from 2**53 on no digit of any type is right."""
+    return f"{ulp:.2g} ULP" if ulp < 2**53 else "no digit right"
 
 
 def ratio_text(ratio: float) -> str:
     """Write a ratio in two digits, and never as 1 what is less or more: `0.31`, `0.999`, `12`, `1.0002`."""
+    if ratio > 1e30:
+        return "another number"
     for digits in range(2, 18):
         text = f"{ratio:.{digits}g}"
         if ratio == 1 or float(text) != 1:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness.model.case import Validity
+from harness.model.verdict import DEFECTS
 from harness.results.level_table import MARKS, status
 from harness.results.tables import Tables
 from harness.results.tally import Tally
@@ -34,7 +35,8 @@ class OverviewRow(NamedTuple):
 
 
 def overview(tables: Tables) -> list[OverviewRow]:
-    """Return a row for each operator: those with the most unexpected results first, then by name."""
+    """Return a row for each operator: those with the most unexpected results first, then the most wrong,
+    crashed and accepted ones, then by name."""
     cells = tables.by("operator", "target")
     totals = tables.by("operator")
     kinds: dict[str, dict[tuple[object, ...], bool]] = {}
@@ -51,7 +53,9 @@ def overview(tables: Tables) -> list[OverviewRow]:
         )
         for operator in tables.operators
     ]
-    return sorted(rows, key=lambda row: (-row.total.unexpected, row.operator))
+    return sorted(
+        rows, key=lambda row: (-row.total.unexpected, *(-row.total[each] for each in DEFECTS), row.operator)
+    )
 
 
 def many(tables: Tables) -> bool:

@@ -83,7 +83,4 @@ def _detail(tables: Tables, total: Tally, reading: Reading) -> str:
     entries = tables.deviations.by_reading(reading) if reading in DEFECTS else []
     if not entries:
         return ""
-    (largest, number), *more = entries
-    if not more:
-        return f"in 1 known defect: {largest.name}"
-    return f"in {len(entries):,} known defects, the largest: {largest.name} ({number:,})"
+    return f"in {len(entries):,} known defect{'s' if len(entries) > 1 else ''}"

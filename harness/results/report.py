@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from harness.model.verdict import DEFECTS, Reading
+from harness.results.defects import Defect, defects
 from harness.results.explain.in_common import NOTHING, InCommon
 from harness.results.guidance import Step, next_steps
 from harness.results.level_table import LevelRow, TargetLevels, level_table, target_levels
@@ -16,7 +17,13 @@ from harness.results.matrix import Matrix, matrices
 from harness.results.overview import OverviewRow, overview
 from harness.results.reading_rows import ReadingRow, reading_rows
 from harness.results.summary import Summary, summarize
-from harness.results.support import Support, support
+from harness.results.support import (
+    LOWERS_TO_DIRECTML,
+    Support,
+    TypeKernels,
+    kernels_by_type,
+    support,
+)
 from harness.results.tables import Tables
 
 
@@ -36,6 +43,22 @@ class Report:
     def readings(self) -> list[ReadingRow]:
         """The six readings with their numbers, those that occur."""
         return reading_rows(self.tables)
+
+    @cached_property
+    def defects(self) -> list[Defect]:
+        """A line for each defect, the worst first."""
+        return defects(self.tables)
+
+    @property
+    def lowers_to_directml(self) -> bool:
+        """Whether a target ran for whose cases DirectML's feature levels say something."""
+        infos = self.tables.header.targets.values()
+        return any(info.provider in LOWERS_TO_DIRECTML and not info.unavailable for info in infos)
+
+    @cached_property
+    def kernels(self) -> list[TypeKernels]:
+        """A row for each element type: for how many operators each target has a kernel."""
+        return kernels_by_type(self.tables)
 
     @cached_property
     def known(self) -> int:

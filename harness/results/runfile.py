@@ -29,6 +29,12 @@ _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 NAMES = (*(f"run.jsonl{suffix}" for suffix in packed.SUFFIXES), f"run{columns.SUFFIX}")
 """What a run file is called in its folder, the one before the other."""
+_REPORTS = {
+    b"<!doctype html": "an HTML page",
+    b"<?xml": "an XML file",
+    b"# ": "a Markdown file",
+}
+"""What begins a file that is taken for a run, and is made of one."""
 FREE = "free some space"
 """What to do after a full disk."""
 
@@ -197,6 +203,13 @@ class RunReader:
         try:
             header = msgspec.json.decode(line, type=Header)
         except _UNREADABLE as error:
+            what = next(
+                (what for begin, what in _REPORTS.items() if line.lstrip().lower().startswith(begin)), ""
+            )
+            if what:
+                raise UsageError(
+                    f"{self.path}: is {what}, not a run: name its run.jsonl or the folder"
+                ) from error
             raise UsageError(f"{self.path}:1: not the header of a run file: {_why(error)}") from error
         if header.schema != SCHEMA:
             raise UsageError(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from harness.model.header import Against, End, Header
+from harness.model.header import Against, End, Header, moment
 from harness.model.result import CANNOT_BE_ASKED, NOT_EXPRESSIBLE
-from harness.model.target_info import DIRECTML, TargetInfo
+from harness.model.target_info import CPU, DIRECTML, TargetInfo
 from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict
 from harness.results.memory import KINDS
 from harness.results.reading_rows import unexpected_words
@@ -23,6 +23,8 @@ Tone = Literal["good", "bad", "warn"]
 
 REASONS = 2
 """Reasons for leaving out that a note names; tables name them all."""
+REVIEWED = {CPU: ("1.27.0", "1.31.1", "1.32.0")}
+"""The releases with which every spec ran and has its entries, as docs/runtimes.md has them."""
 _REASONS = {
     "adds no new pair": "other cases cover every pair of their values",
     "not in the query": "the query does not ask for them",
@@ -56,6 +58,8 @@ class Summary(NamedTuple):
     where: str = ""
     missing: tuple[str, ...] = ()
     """What the run lacks, the first of its remarks."""
+    ran: tuple[str, ...] = ()
+    """When, and for each target the provider, its release and the machine."""
 
     @property
     def mark(self) -> str:
@@ -73,7 +77,9 @@ def summarize(tables: Tables) -> Summary:
     otherwise."""
     lacks = missing(tables.header, tables.end, tables.tally().selected)
     tone, sentence = _verdict(tables, incomplete=bool(lacks))
-    return Summary(tone, sentence, (*lacks, *_remarks(tables)), _notes(tables), _where(tables), lacks)
+    return Summary(
+        tone, sentence, (*lacks, *_remarks(tables)), _notes(tables), _where(tables), lacks, _ran(tables)
+    )
 
 
 def _verdict(tables: Tables, *, incomplete: bool) -> tuple[Tone, str]:
@@ -121,6 +127,25 @@ def _where(tables: Tables) -> str:
     return ", ".join([_together(tables.targets), *facts]) if tables.targets else ""
 
 
+def _ran(tables: Tables) -> tuple[str, ...]:
+    """Say when a run was, and on what: a line for each of the first targets."""
+    header = tables.header
+    lines = [f"{when} UTC"] if (when := moment(header.run_id)) else []
+    shown = list(header.targets.items())[:_MACHINES]
+    for target, info in shown:
+        versions = (("onnxruntime", info.onnxruntime), ("DirectML", info.directml))
+        releases = [f"{name} {version}" for name, version in versions if version]
+        device = " ".join(filter(None, (info.adapter, info.driver and f"driver {info.driver}")))
+        facts = [info.provider, *releases, device, info.platform or ""]
+        if not info.unavailable:
+            lines.append(f"{target}: {', '.join(one_line(fact) for fact in facts if fact)}")
+    if more := len(header.targets) - len(shown):
+        lines.append(f"and {count(more, 'more target')}")
+    return tuple(lines)
+
+
+_MACHINES = 3
+"""Targets whose machine stands at the top of a report."""
 _NAMED = 2
 """How many targets are named of which the same is said."""
 
@@ -165,6 +190,7 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
     ]
     if tables.header.baseline is not None:
         remarks.append(_judged(tables.header.baseline, tuple(tables.header.targets)))
+    remarks += _not_reviewed(tables)
     alike: dict[str, list[str]] = {}
     for target, info in tables.header.targets.items():
         tally = tables.tally(target=target)
@@ -183,12 +209,27 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
     for target in tables.targets:
         kinds = [f"{number:,} {kind}" for kind in KINDS if (number := tables.memory[target, kind])]
         if kinds:
-            remarks.append(f"{target} accepted what should be refused: {_listed(kinds)}.")
+            remarks.append(f"What {target} accepted: {_listed(kinds)}.")
     if pending := sum(row.results for row in tables.deviations.rows(pending=True)):
         remarks.append(
             f"{count(pending, 'known result is', 'known results are')} not reviewed yet: nobody has looked at why."
         )
     return tuple(remarks)
+
+
+def _not_reviewed(tables: Tables) -> Iterator[str]:
+    """Say of releases that the harness's own entries were never held against as a whole that what is unexpected there
+    need not be new."""
+    asked = tables.header.selection
+    if tables.header.baseline is not None or asked is None or asked.expectations:
+        return
+    for target, info in tables.header.targets.items():
+        known = REVIEWED.get(info.provider, ())
+        if known and info.onnxruntime not in known and tables.tally(target=target).unexpected:
+            yield (
+                f"The entries of {info.provider} were reviewed with onnxruntime {_listed(known)}: what is unexpected with "
+                f"{one_line(info.onnxruntime or 'an unknown release')} may be as old as that release, and is no regression of it."
+            )
 
 
 def _notes(tables: Tables) -> tuple[Note, ...]:

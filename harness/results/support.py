@@ -105,6 +105,44 @@ def support(tables: Tables) -> list[Support]:
     )
 
 
+class TypeKernels(NamedTuple):
+    """An element type of first inputs: of how many operators a target has a kernel for it, of how many only the
+    function that ONNX gives ran, and how many have valid cases of it."""
+
+    dtype: str
+    kernels: dict[str, int]
+    functions: dict[str, int]
+    operators: int
+
+    def on(self, target: str) -> str:
+        """Write them: `33 + 2 / 41`."""
+        if target not in self.kernels:
+            return "–"
+        functions = f" + {self.functions[target]:,}" if self.functions[target] else ""
+        return f"{self.kernels[target]:,}{functions} / {self.operators:,}"
+
+
+def kernels_by_type(tables: Tables) -> list[TypeKernels]:
+    """Count operators by element type and target; one has a kernel where any valid case ran on it."""
+    rows: dict[str, TypeKernels] = {}
+    seen: dict[str, set[str]] = {}
+    zero = {target: 0 for target, info in tables.header.targets.items() if not info.unavailable}
+    found = tables.by("dtype", "operator", "target", validity=Validity.VALID, variant="")
+    for (dtype, operator, target), tally in found.items():
+        if not dtype:
+            continue
+        row = rows.setdefault(str(dtype), TypeKernels(str(dtype), dict(zero), dict(zero), 0))
+        seen.setdefault(row.dtype, set()).add(str(operator))
+        if target not in zero:
+            continue
+        row.kernels[str(target)] += _by_kernel(tally)
+        row.functions[str(target)] += 0 < tally.functions == _taken(tally)
+    return [
+        row._replace(operators=len(seen[name]))
+        for name, row in sorted(rows.items(), key=lambda item: dtype_key(item[0]))
+    ]
+
+
 def _row(key: tuple[Any, ...], kinds: list[tuple[int, str, str, Tally]]) -> Support:
     operator, target, documented, kernel, taken, found = key
     tally = Tally()

@@ -87,7 +87,7 @@ class Tables:
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if isinstance(result.expectation, int):
-            self.deviations.add(result.expectation, did, level)
+            self.deviations.add(result.expectation, did, level, result.case)
         if self.cross_check is not None and self.cross_check.pair is not None:
             self.cross_check.add(result)
         if self.differences.needed:

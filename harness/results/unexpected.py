@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness.model.case import Validity
+from harness.model.caseid import elements
 from harness.model.facets import Facets
 from harness.model.result import Error, Result
 from harness.model.spread import Spread
@@ -41,7 +42,7 @@ class UnexpectedKind(NamedTuple):
 
 @dataclass
 class UnexpectedGroup(Spread):
-    """Results of one kind; `example` is the first of them."""
+    """Results of one kind; `example` is the one with the fewest elements."""
 
     kind: UnexpectedKind
     example: Result
@@ -79,6 +80,8 @@ class Unexpected:
             if len(self._groups) >= GROUPS:
                 return
             group = self._groups[kind] = UnexpectedGroup(kind, clipped(result))
+        elif _size(result) < _size(group.example):
+            group.example = clipped(result)
         group.count(read)
 
     def groups(self) -> list[UnexpectedGroup]:
@@ -87,6 +90,10 @@ class Unexpected:
         return sorted(
             self._groups.values(), key=lambda group: (order[group.kind.verdict], -group.number, group.kind)
         )
+
+
+def _size(result: Result) -> tuple[int, str]:
+    return elements(result.case), result.case
 
 
 def clipped(result: Result) -> Result:

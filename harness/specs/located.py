@@ -96,6 +96,11 @@ class Located:
             entry.title,
             entry.documents,
             entry.pending,
+            {
+                name: wanted
+                for name in ("onnxruntime", "directml")
+                if (wanted := getattr(entry.when, name)) is not None
+            },
         )
 
     def applies(self, outcome: Outcome | None, allows: Allows) -> bool:

@@ -230,9 +230,7 @@ def default_targets() -> tuple[tuple[Target, ...], dict[str, str]]:
     reason = None if sys.platform == "win32" else runtime.unavailable()
     if reason is None:
         return parse_targets(["cpu", "dml", "directml"]), {}
-    what, run, _ = reason.partition(": run ")
-    why = what + ("; `harness setup` installs what this machine can have" if run else "")
-    return parse_targets(["cpu"]), {"dml": why, "directml": why}
+    return parse_targets(["cpu"]), {"dml": reason, "directml": reason}
 
 
 def starts_what_it_names(text: str) -> bool:

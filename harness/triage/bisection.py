@@ -56,6 +56,9 @@ def axis(over: str, target: str | None, good: str | None, bad: str | None) -> Ax
             f"--over {over} chooses the release of {AXES[over]}: -t {target} is not {AXES[over]} with options"
         )
     parse_target(f"{head}{comma}{options}")
+    wanted = [None if text is None else wanted_release.parse_version(text) for text in (good, bad)]
+    if wanted[0] is not None and wanted[0] == wanted[1]:
+        raise UsageError(_order(good, bad))
     remark = ""
     if over == "directml":
         versions = [Version(row.onnxruntime) for row in releases.releases()]
@@ -70,15 +73,17 @@ def axis(over: str, target: str | None, good: str | None, bad: str | None) -> Ax
     first = _end("--good", good, versions) if good else None
     last = _end("--bad", bad, versions) if bad else None
     if first and last and first >= last:
-        raise UsageError(
-            f"--good {good} is not older than --bad {bad}: --good names the older end, --bad the newer, whichever of them fails"
-        )
+        raise UsageError(_order(good, bad))
     oldest = first or (OLDEST if over == "onnxruntime" and not (last and last < OLDEST) else versions[0])
     chosen = tuple(str(version) for version in versions if oldest <= version <= (last or versions[-1]))
     if len(chosen) < 2 and (good or bad):
         end, beyond = (f"--good {good}", "newer") if good else (f"--bad {bad}", "older")
         raise UsageError(f"{end}: there is no {beyond} release to compare with, only {', '.join(chosen)}")
     return Axis(over, chosen, head, f"{comma}{options}", remark)
+
+
+def _order(good: str | None, bad: str | None) -> str:
+    return f"--good {good} is not older than --bad {bad}: --good names the older end, --bad the newer, whichever of them fails"
 
 
 def _end(option: str, text: str, versions: Sequence[Version]) -> Version:

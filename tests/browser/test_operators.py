@@ -3,12 +3,14 @@ matrices say what tables say."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from harness.model.verdict import Reading
 from harness.render.html import render_html
 from harness.results.level_table import rate, status
 from harness.results.matrix import matrices
@@ -133,6 +135,47 @@ def test_a_level_counts_the_cells_again(open_page: Open, report: Path, tables: T
     assert rate(tables.tally(operator="Round", target="cpu")) in text
 
 
+@pytest.mark.parametrize("width", [800, 390])
+def test_no_name_is_broken_and_each_column_has_its_heading(
+    open_page: Open, tmp_path: Path, width: int
+) -> None:
+    run = many.write_run(tmp_path / "run.jsonl", MANY + 1, 10)
+    page = open_page(page_of(tmp_path, run), width=width)
+    assert page.locator("#overview table").count() == 1
+    heights = page.eval_on_selector_all(
+        "#overview tbody th a", "all => all.map(a => a.getClientRects().length)"
+    )
+    assert heights == [1] * (MANY + 1)
+    lefts = "all => all.map(each => Math.round(each.getBoundingClientRect().left)).filter(Boolean)"
+    heads = page.eval_on_selector_all("#overview thead th", lefts)
+    assert page.eval_on_selector_all("#overview tbody tr:first-child > *", lefts) == heads
+
+
+def test_a_bar_has_three_parts(open_page: Open, report: Path, tables: Tables) -> None:
+    page = open_page(report)
+    for target, cell in zip(
+        ("cpu", "dml"), page.locator("tr[data-operator=GatherElements] td.cell").all(), strict=True
+    ):
+        tally = tables.tally(operator="GatherElements", target=target)
+        ends = [int(end) for end in re.findall(r"(\d+)%", cell.get_attribute("style") or "")]
+        parts = (tally.correct, tally.defects, tally[Reading.NOT_SUPPORTED])
+        assert tally.defects > 0
+        for end, begin, part in zip(ends, (0, *ends[:-1]), parts, strict=True):
+            assert end - begin == pytest.approx(100 * part / tally.selected, abs=2)
+    before = page.locator("td.cell[style]").first.get_attribute("style")
+    page.select_option("#choose select[name=level]", "3_0")
+    page.select_option("#choose select[name=level]", "")
+    assert page.locator("td.cell[style]").first.get_attribute("style") == before
+
+
+def test_print_of_many_operators_is_short(open_page: Open, tmp_path: Path) -> None:
+    """Of each operator a line: its matrices, levels and groups stay in the page."""
+    page = open_page(page_of(tmp_path, many.write_run(tmp_path / "run.jsonl", 150, 12)))
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) <= 30
+
+
 def test_a_case_says_error_bound_and_ratio(open_page: Open, bounded: Path) -> None:
     page = open_page(bounded)
     outside = page.locator("#nearness tbody tr", has=page.locator("a.warn"))
@@ -162,7 +205,7 @@ def test_what_has_an_infinite_bound_is_not_judged(open_page: Open, bounded: Path
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path: Path, width: int) -> None:
     page = open_page(page_of(tmp_path, many.write_run(tmp_path / "run.jsonl", MANY + 1, 30)), width=width)
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     violations = Axe().run(page).response["violations"]
     assert [each["id"] for each in violations if each["impact"] in ("moderate", "serious", "critical")] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -193,7 +193,7 @@ def test_a_target_whose_name_holds_commas_and_a_path(open_page: Open, tmp_path: 
     page.select_option("select[name=target]", "cpu,threads=2")
     page.get_by_role("button", name="Copy command").click()
     assert page.evaluate("window.copied") == "harness run -t cpu,threads=2"
-    link = page.locator("#levels tbody tr", has_text="cpu,threads=2").first.locator("td.cell a").first
+    link = page.locator("#overview tbody td.cell:nth-of-type(2) a").first
     follow(link)
     assert 0 < shown(page) <= 60
     assert set(page.locator("#cases tbody td:nth-child(2)").all_inner_texts()) == {"cpu,threads=2"}

@@ -78,7 +78,7 @@ def wide(number: int) -> Tables:
             {"directml": level},
             outcome,
             Verdict.EXPECTED,
-            placed_on=CPU.provider,
+            placed_on=DML.provider,
         )
         for name in names[:number]
         for n, level in enumerate(LEVELS * 12)
@@ -89,7 +89,7 @@ def wide(number: int) -> Tables:
             (Validity.UNSPECIFIED, Outcome.CRASH),
         )
     ]
-    return tabulate(synthetic.header({"cpu": CPU}), results, None)
+    return tabulate(synthetic.header({"cpu": DML}), results, None)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -99,7 +99,7 @@ def test_no_name_is_broken(width: int, number: int) -> None:
     lines = rendered(tables, width=width).splitlines()
     assert all(len(line.rstrip()) <= width for line in lines)
     shown = [name for name in tables.operators if any(line.startswith(name) for line in lines)]
-    assert shown == tables.operators if number <= 12 else len(shown) == 12
+    assert shown == (tables.operators if number <= 12 else [])
     heads = next((line.split() for line in lines if line.split()[-1:] == ["all"]), [])
     assert heads == ([] if number > 12 else ["all"] if width == 80 else [*LEVELS, "all"])
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.commands.examine import opsets_without_a_version
 from harness.model import onnx_schemas
-from tests.running import complaint, harness, results_of
+from harness.specs.load import load_specs
+from tests.running import ROUND, complaint, harness, results_of
 
 SPEC = """\
 operator: Round
@@ -111,3 +113,14 @@ def test_an_opset_that_no_run_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     for command in (["check"], ["run", "-t", "fake"], ["list"]):
         ended = harness(command[0], "mine.yaml", *command[1:])
         assert (ended.code, complaint(ended)) == (2, said)
+
+
+@pytest.mark.parametrize(("opsets", "warned"), [("[11, 22]", []), ("[11, 22, 23]", [23]), ("all", [])])
+def test_an_opset_without_a_version_of_the_operator_is_told_of(
+    tmp_path: Path, opsets: str, warned: list[int]
+) -> None:
+    text = ROUND.read_text(encoding="utf-8").replace("opsets: [11, 22]", f"opsets: {opsets}", 1)
+    (tmp_path / "Round.yaml").write_text(text, encoding="utf-8")
+    told = list(opsets_without_a_version(load_specs([tmp_path / "Round.yaml"])))
+    expected = "Round.yaml: warning: Round has no version 23: opset 23 runs version 22"
+    assert [line.endswith(expected) for line in told] == [True] * len(warned)

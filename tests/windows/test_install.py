@@ -158,7 +158,7 @@ def fake_installation(base: Path, version: str | None = None) -> dict[str, Path]
 def test_nothing_installed_says_how_to_get_it() -> None:
     with pytest.raises(
         TargetUnavailable,
-        match=r"onnxruntime-directml 1\.24\.4 is not installed: run `harness windows install`$",
+        match=r"onnxruntime-directml 1\.24\.4 is not installed: run `harness setup`$",
     ):
         install.verify()
     with pytest.raises(TargetUnavailable, match=r"run `harness windows install --ort 1\.12\.1`$"):

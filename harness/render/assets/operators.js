@@ -31,13 +31,17 @@ function stateOf(tally) {
   return tally["not judged"] ? "unjudged" : "pass";
 }
 
-// The part of a cell that is correct, for its bar or shade, rounded down.
-const share = (part, whole) => `--r:${Math.floor((100 * part) / whole)}%`;
+// Where the parts of a cell's bar end: the same as `bar` in harness/render/html.py.
+function bar(tally) {
+  const percent = (part, round) => round((100 * part) / tally.selected), correct = percent(tally.correct, Math.floor);
+  const wrong = tally.defects ? Math.min(100, correct + Math.max(2, percent(tally.defects, Math.floor))) : correct;
+  return `--r:${correct}%;--w:${wrong}%;--n:${Math.min(100, wrong + percent(tally["not supported"], Math.ceil))}%`;
+}
 
 function cell(tally, filter, small, over = " / ") {
   const state = stateOf(tally);
   if (state === "none") return element("td", { class: "cell none" }, element("span", { class: "hidden" }, "no case"), element("span", { "aria-hidden": "true" }, "–"));
-  return element("td", { class: `cell ${state}`, style: share(tally.correct, tally.selected) }, element("a", { href: writeFragment(filter) }, element("span", { class: "mark", "aria-hidden": "true" }, run.marks[state]), `${grouped(tally.correct)}${over}${grouped(tally.selected)}`, small ? element("small", {}, small) : null, element("span", { class: "hidden" }, ` ${run.statuses[state]}`)));
+  return element("td", { class: `cell ${state}`, style: bar(tally) }, element("a", { href: writeFragment(filter) }, element("span", { class: "mark", "aria-hidden": "true" }, run.marks[state]), `${grouped(tally.correct)}${over}${grouped(tally.selected)}`, small ? element("small", {}, small) : null, element("span", { class: "hidden" }, ` ${run.statuses[state]}`)));
 }
 
 // The filter over the table of operators; choosing a level counts its cells again.

@@ -40,7 +40,7 @@ document.addEventListener("keydown", (event) => {
 });
 // A table that is wider than its place shows its rows as blocks, in which each cell says what its column is called.
 function fit() {
-  const tables = [...document.querySelectorAll("main table:not(.overview, .heat, .cases, .deviations), table.readings")];
+  const tables = [...document.querySelectorAll("main table:not(.overview, .heat, .cases, .deviations, .defects), table.readings")];
   for (const table of tables) table.classList.remove("labelled");
   const wide = tables.filter((table) => table.parentElement.clientWidth && table.offsetWidth > table.parentElement.clientWidth + 1);
   for (const table of wide) {
@@ -55,7 +55,7 @@ addEventListener("resize", fit);
 document.addEventListener("toggle", (event) => { if (event.target.querySelector("table")) fit(); }, true);
 
 let closed = [];
-addEventListener("beforeprint", () => { for (const each of document.querySelectorAll(".labelled")) each.classList.remove("labelled"); document.querySelectorAll("details.operator").forEach(fill); closed = [...document.querySelectorAll("details:not([open])")]; for (const each of closed) each.open = true; });
+addEventListener("beforeprint", () => { for (const each of document.querySelectorAll(".labelled")) each.classList.remove("labelled"); closed = [...document.querySelectorAll("details:not([open])")].filter((each) => !each.closest(".each")); closed.filter((each) => each.matches(".operator")).forEach(fill); for (const each of closed) each.open = true; });
 addEventListener("afterprint", () => { setTimeout(fit); for (const each of closed) each.open = false; });
 
 const place = document.getElementById("browser");

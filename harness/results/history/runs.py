@@ -13,12 +13,12 @@ from packaging.version import InvalidVersion, Version
 
 from harness.model.errors import NothingRan, UsageError
 from harness.model.header import Header
+from harness.model.header import moment as time_of
 from harness.results.history.recorded import INVALID, Point, Rate
 from harness.results.runfile import NAMES, run_file
 
 _NAMED = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
 _RELEASE = re.compile(r"@ort-[^@,]+")
-_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ")
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
@@ -59,8 +59,7 @@ class Moment(NamedTuple):
     @property
     def when(self) -> str:
         """Write the time that the run id begins with, in UTC; the id itself where it has none."""
-        time = _TIME.match(self.run_id)
-        return "{}-{}-{} {}:{}".format(*time.groups()) if time else self.run_id
+        return time_of(self.run_id) or self.run_id
 
     @property
     def version(self) -> str:

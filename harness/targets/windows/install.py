@@ -276,8 +276,9 @@ def verify(ort: str | None = None) -> Installed:
     found = installed(chosen.onnxruntime)
     which = "" if chosen == default_release() else f" --ort {chosen.onnxruntime}"
     if found is None:
+        remedy = f"harness windows install{which}" if which else "harness setup"
         raise TargetUnavailable(
-            f"the Windows runtime for onnxruntime-directml {chosen.onnxruntime} is not installed: run `harness windows install{which}`"
+            f"the Windows runtime for onnxruntime-directml {chosen.onnxruntime} is not installed: run `{remedy}`"
         )
     wrong = [
         text

@@ -1,0 +1,149 @@
+"""The defects of a run, one line each: what is unexpected, then what an entry knows, the worst first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from harness.model.verdict import DEFECTS, Reading, Verdict
+from harness.results.cell import state_of
+from harness.results.tables import Tables
+from harness.results.unexpected import UnexpectedKind
+
+_FIRST, _MENDED = re.compile(r">=?\s*([\w.]+)"), re.compile(r"(?<![!>=])<\s*([\w.]+)")
+_NAMED = 3
+_NAMES = {"onnxruntime": "", "directml": "DirectML "}
+OF_BASELINE = "Known from the run that this one is judged against"
+WITHOUT_ENTRY = "Known, without an entry in the run file"
+
+
+class Defect(NamedTuple):
+    """One line: what it is, of which operators, how many cases, where it stands in the releases, and its smallest
+    case on `target`.
+
+    `number` is the entry's, None for what no entry explains; `since` and `mended` are empty where nobody says.
+    """
+
+    title: str
+    operators: tuple[str, ...]
+    reading: Reading
+    cases: int
+    unexpected: bool
+    since: str
+    mended: str
+    link: str
+    example: str
+    target: str
+    number: int | None
+    everywhere: bool = False
+    """Whether its entry holds in every release."""
+    kind: UnexpectedKind | None = None
+    """What unexpected results have in common."""
+
+    @property
+    def operator(self) -> str:
+        """Name the operators, the most frequent first, as far as a line holds them."""
+        more = len(self.operators) - _NAMED
+        named = ", ".join(self.operators[: _NAMED if more > 0 else None])
+        return f"{named} and {more} more" if more > 0 else named
+
+    @property
+    def state(self) -> str:
+        """Say what is known of it: `unexpected`, `since 1.24, mended in 1.28`."""
+        said = ["unexpected"] * self.unexpected
+        said += [f"since {self.since}"] * bool(self.since) + [f"mended in {self.mended}"] * bool(self.mended)
+        return ", ".join(said) or ("every release" if self.everywhere else "")
+
+
+def defects(tables: Tables) -> list[Defect]:
+    """Return the defects of a run: unexpected ones before known ones, each in the order of the readings, then
+    those of the most cases."""
+    baseline = tables.header.baseline is not None
+    new: list[Defect] = []
+    for group in tables.unexpected.groups():
+        kind = group.kind
+        reading = state_of(group.example, baseline=baseline).reading
+        if (
+            kind.verdict is Verdict.IMPROVEMENT
+            or reading is None
+            or not group.example.unexpected(baseline=baseline)
+        ):
+            continue
+        which = f"opset {group.which('').strip()}"
+        new.append(
+            Defect(
+                f"{which}: {', '.join(filter(None, (kind.outcome.value, kind.error)))}",
+                (kind.operator,),
+                reading,
+                group.number,
+                True,
+                "",
+                "",
+                "",
+                group.example.case,
+                kind.target,
+                None,
+                kind=kind,
+            )
+        )
+    order = list(DEFECTS)
+    new.sort(
+        key=lambda each: (order.index(each.reading) if each.reading in order else len(order), -each.cases)
+    )
+    known = []
+    for found in tables.deviations.defects():
+        since, mended = releases(found.entry.releases or {})
+        operators = sorted(found.operators, key=lambda name: (-found.operators[name], name))
+        title = found.entry.name + (" (not reviewed yet)" if found.entry.pending else "")
+        _, example, target = found.smallest or (0, "", "")
+        known.append(
+            Defect(
+                title,
+                tuple(operators),
+                found.reading,
+                found.results,
+                False,
+                since,
+                mended,
+                found.entry.link,
+                example,
+                target,
+                found.number,
+                found.entry.releases == {},
+            )
+        )
+    return new + known + _without_entry(tables, known)
+
+
+def _without_entry(tables: Tables, known: list[Defect]) -> list[Defect]:
+    """Return what is known and no entry of the run file explains."""
+    total = tables.tally()
+    title = WITHOUT_ENTRY if tables.header.baseline is None else OF_BASELINE
+    rows = []
+    for reading in DEFECTS:
+        rest = total.known(reading) - sum(each.cases for each in known if each.reading is reading)
+        if rest > 0:
+            rows.append(Defect(title, (), reading, rest, False, "", "", "", "", "", None))
+    return rows
+
+
+def releases(ranges: Mapping[str, str]) -> tuple[str, str]:
+    """Read from an entry's version ranges since which release it holds, and which one mended it: `>=1.24,<1.28`
+    gives 1.24 and 1.28."""
+    since, mended = [], []
+    for name, wanted in ranges.items():
+        text = wanted.replace("_", ".")
+        since += [_NAMES.get(name, f"{name} ") + found[1] for found in [_FIRST.search(text)] if found]
+        mended += [_NAMES.get(name, f"{name} ") + found[1] for found in [_MENDED.search(text)] if found]
+    return ", ".join(since), ", ".join(mended)
+
+
+def defect_words(rows: list[Defect]) -> str:
+    """Write how many defects there are: `9 wrong, 1 crashed, 7 accepted`."""
+    kinds = [
+        f"{number:,} {reading.value}"
+        for reading in (*DEFECTS, Reading.NOT_SUPPORTED, Reading.NOT_JUDGED)
+        if (number := sum(row.reading is reading for row in rows))
+    ]
+    return ", ".join(kinds)

@@ -1,0 +1,140 @@
+"""What is known of the support for the cases of a query: documented, registered, measured, known defects, since
+when; one row for each operator on each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from harness.model.case import BEYOND, Validity
+from harness.model.header import Expectation
+from harness.model.reference.feature_levels import level_key
+from harness.model.target_info import TargetInfo
+from harness.results.defects import defects, releases
+from harness.results.support import LOWERS_TO_DIRECTML, measured, support
+from harness.results.tables import Tables
+from harness.results.tally import Tally
+
+
+class KnownHere(NamedTuple):
+    """A defect that cases of the query meet; of one that this release does not have `holds` is False."""
+
+    title: str
+    reading: str
+    cases: int
+    since: str
+    mended: str
+    holds: bool
+    link: str
+
+    @property
+    def state(self) -> str:
+        """Say in which releases: `since 1.24, mended in 1.28`, `every release`."""
+        said = [f"since {self.since}"] * bool(self.since) + [f"mended in {self.mended}"] * bool(self.mended)
+        return ", ".join(said) or "every release"
+
+
+class SupportRow(NamedTuple):
+    """One operator on one target of one release; `tally` counts the valid cases."""
+
+    operator: str
+    opsets: tuple[int, ...]
+    target: str
+    release: str
+    documented: str
+    registered: str
+    measured: str
+    tally: Tally
+    defects: tuple[KnownHere, ...]
+    source: str
+    """The run, empty for what only tables say."""
+
+
+class SupportAnswer(NamedTuple):
+    """What was asked, and the rows in the order of operator, target and release."""
+
+    asked: str
+    rows: tuple[SupportRow, ...]
+
+
+def measured_rows(tables: Tables, source: str) -> list[SupportRow]:
+    """Return the rows of a run of which only the cases of the query were counted."""
+    found = defects(tables)
+    known = [
+        KnownHere(each.title, each.reading.value, each.cases, each.since, each.mended, True, each.link)
+        for each in found
+    ]
+    rows = []
+    for operator in tables.operators:
+        here = [
+            each
+            for each, row in zip(known, found, strict=True)
+            if not row.operators or operator in row.operators
+        ]
+        rows += [_row(tables, operator, target, here, source) for target in tables.targets]
+    return rows
+
+
+def planned_rows(tables: Tables, entries: Iterable[tuple[Expectation, int, bool]]) -> list[SupportRow]:
+    """Return the rows of a target that no run has: `entries` are those of its provider that speak of a case, of how
+    many cases, and whether they hold in its release."""
+    known = [
+        KnownHere(entry.name, "", number, *releases(entry.releases or {}), holds, entry.link)
+        for entry, number, holds in entries
+    ]
+    return [
+        _row(tables, operator, target, known, "")
+        for operator in tables.operators
+        for target in tables.targets
+    ]
+
+
+def _row(tables: Tables, operator: str, target: str, known: Sequence[KnownHere], source: str) -> SupportRow:
+    where = {"operator": operator, "target": target, "validity": Validity.VALID, "variant": ""}
+    info = tables.header.targets[target]
+    tally = tables.tally(**where)
+    opsets = sorted(int(str(opset)) for (opset,) in tables.by("opset", **where))
+    kernels: dict[str, set[int]] = {}
+    for row in support(tables):
+        if (row.operator, row.target) == (operator, target):
+            kernels.setdefault(row.registered, set()).update(row.opsets)
+    several = len(kernels) > 1
+    words = [
+        f"{word} ({', '.join(map(str, sorted(kernels[word])))})" if several else word
+        for word in sorted(kernels)
+    ]
+    by_level = {str(level): each.selected for (level,), each in tables.by("level", **where).items()}
+    return SupportRow(
+        operator,
+        tuple(opsets),
+        target,
+        info.onnxruntime or info.directml or "unknown",
+        documented(by_level, info) if info.provider in LOWERS_TO_DIRECTML else "–",
+        ", ".join(reversed(words)) or "unknown",
+        _measured(tally),
+        tally,
+        tuple(known),
+        source,
+    )
+
+
+def documented(by_level: dict[str, int], info: TargetInfo) -> str:
+    """Say of how many cases DirectML's documents allow the call, and from which feature level on."""
+    most = info.max_feature_level
+    allowed = {
+        level: number
+        for level, number in by_level.items()
+        if level != BEYOND and (most is None or level_key(level) <= level_key(most))
+    }
+    total = sum(by_level.values())
+    if not allowed:
+        return "no" + (f", up to {most}" if most else "")
+    first = min(allowed, key=level_key)
+    return f"{sum(allowed.values()):,} of {total:,} cases, from {first}" + (f" up to {most}" if most else "")
+
+
+def _measured(tally: Tally) -> str:
+    if not tally.run:
+        return "not run"
+    others = "".join(f", {number:,} {reading.value}" for reading, number in tally.others())
+    return f"{measured(tally)}: {tally.correct:,} of {tally.selected:,} correct{others}"
