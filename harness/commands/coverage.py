@@ -186,7 +186,7 @@ def _cells_json(found: CellCoverage) -> str:
 
 
 _COLUMNS = (
-    *("NaN1", "NaNn", "NaN*", "inf", "-inf", "-0", "sub", "max", "fine", "least", "most"),
+    *("NaN1", "NaNn", "NaN*", "inf", "-inf", "-0", "sub", "huge", "fine", "least", "most"),
     *("0..", ".0.", "..0", "...0", "()", "r5", ">16", ">64", ">256", ">1k", "init", "out"),
     *("same", "more", "less", "undecl"),
 )
@@ -196,7 +196,7 @@ _COLUMNS = (
 def _matrix(counts: Sequence[KindCount], *, missing: bool) -> Iterator[str]:
     """Write a row for each operator's sessions, each of its inputs and its attributes."""
     width = max(len(name) for each in counts for name, _ in _rows(each))
-    yield "x a judged case has it, . none has, - none can have it"
+    yield "+ a judged case has it, . none has, - none can have it"
     yield f"{'':{width}}  {' '.join(_COLUMNS)}"
     for each in counts:
         for name, marks in _rows(each):
@@ -216,7 +216,7 @@ def _matrix(counts: Sequence[KindCount], *, missing: bool) -> Iterator[str]:
 
 def _rows(count: KindCount) -> Iterator[tuple[str, dict[str, str]]]:
     marks = (
-        dict.fromkeys(count.covered, "x")
+        dict.fromkeys(count.covered, "+")
         | dict.fromkeys(count.missing, ".")
         | dict.fromkeys(count.reasons, "-")
     )

@@ -113,7 +113,7 @@ def holding(kind: str, dtype: str, array: Array) -> Array | None:
 _PLACES = {"NaN last": slice(-1, None), "NaN everywhere": slice(None)}
 
 
-class _Seen:
+class _SeenKinds:
     """What the cases of an operator have, and for each input some valid cases with their tensors."""
 
     def __init__(self, spec: LoadedSpec) -> None:
@@ -175,14 +175,14 @@ class _Seen:
 
 def kind_counts(selection: Selection, seed: int = 0) -> list[KindCount]:
     """Count for every operator of a selection, by name; a graph's inputs are those of its operators."""
-    seen = {spec.model.operator: _Seen(spec) for spec in selection.plan.specs if spec.graph is None}
+    seen = {spec.model.operator: _SeenKinds(spec) for spec in selection.plan.specs if spec.graph is None}
     for case in selection:
         if case.operator in seen and case.directml is None and case.options.variant is None:
             seen[case.operator].add(case, seed)
     return [_count(each) for _, each in sorted(seen.items())]
 
 
-def _count(seen: _Seen) -> KindCount:
+def _count(seen: _SeenKinds) -> KindCount:
     found = KindCount(seen.operator.name, [], [], {})
     for cell in dict.fromkeys(_possible(seen)):
         reason = None if cell in seen.judged else seen.open.get(cell) or _reason(seen, *cell)
@@ -195,7 +195,7 @@ def _count(seen: _Seen) -> KindCount:
     return found
 
 
-def _possible(seen: _Seen) -> Iterator[Cell]:
+def _possible(seen: _SeenKinds) -> Iterator[Cell]:
     schemas = [operator_schema(seen.operator.name, opset) for opset in seen.spec.opsets]
     for each in (each for schema in schemas for each in schema.inputs):
         types = [DTYPES[dtype] for dtype in each.dtypes if dtype in DTYPES]
@@ -212,7 +212,7 @@ def _possible(seen: _Seen) -> Iterator[Cell]:
     yield from (("", kind) for kind in SESSIONS)
 
 
-def _reason(seen: _Seen, name: str, kind: str) -> str | None:
+def _reason(seen: _SeenKinds, name: str, kind: str) -> str | None:
     """Return why no case can have a kind: a rule that each changed case breaks; None where one breaks none."""
     if kind == "undeclared":
         return None if seen.invalid else "no rule concerns shapes"

@@ -81,7 +81,7 @@ def test_the_command_prints_a_matrix_and_what_is_missing(tmp_path: Path) -> None
     spec = tmp_path / "Conv.yaml"
     lines = harness("coverage", spec, "--kinds", "--missing").out.splitlines()
     assert lines[1].split()[:4] == ["NaN1", "NaNn", "NaN*", "inf"]
-    assert lines[3].split()[:8] == ["X", "x", ".", ".", ".", ".", "x", "-"]
+    assert lines[3].split()[:8] == ["X", "+", ".", ".", ".", ".", "+", "-"]
     assert "  no case: Conv undeclared" in lines
     assert "  none can: X subnormal: whether subnormals are zero" in lines
     total = len(found.covered) + len(found.missing)
