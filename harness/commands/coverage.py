@@ -4,7 +4,7 @@ type, rank and attribute value have no case."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -15,6 +15,8 @@ from harness.run.probe import Probes
 from harness.run.transformer_coverage import transformer_coverage
 from harness.specs.cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
 from harness.specs.coverage import Coverage, Levels, coverages
+from harness.specs.kinds import KINDS as KINDS_OF_INPUT
+from harness.specs.kinds import KindCount, kind_counts
 from harness.specs.load import GRAPHS, default_folder
 from harness.targets.registry import parse_target
 
@@ -34,9 +36,13 @@ _NAMES = {1: "levels", 2: "pairs", 3: "triples"}
 @click.option("--thorough", is_flag=True, help="Count the cases of `run --select thorough`.")
 @click.option("--missing", is_flag=True, help="List all that could be covered and is not.")
 @click.option(
-    "--only",
-    type=click.Choice(("interactions", "cells")),
-    help="Count interactions of factors alone, or cells alone.",
+    "--interactions", "only", flag_value="interactions", help="Count interactions of factors alone."
+)
+@click.option(
+    "--cells", "only", flag_value="cells", help="Count cells of type, rank and attribute value alone."
+)
+@click.option(
+    "--kinds", "only", flag_value="kinds", help="Print the matrix of operators' inputs and kinds of input."
 )
 @click.option(
     "--transformers",
@@ -61,7 +67,8 @@ def coverage_command(
     Factors are element types, rank, size, attributes, kinds of values, options. What is possible, and what a
     constraint forbids, say the sweeps with `cover`; of an operator without one, every pair counts as possible.
     Cells are of the types that ONNX allows, the ranks that a case has or DirectML documents, and the values that
-    ONNX documents; those that break a rule of the operator count as forbidden.
+    ONNX documents; those that break a rule of the operator count as forbidden. `--kinds` looks at every input:
+    which kinds of elements, shapes and sessions no case has, and why none could.
     """
     from harness import api
 
@@ -69,6 +76,11 @@ def coverage_command(
         _transformers(api.load(specs or [default_folder() / GRAPHS], queries), target, as_json=as_json)
         return
     cases = api.load(specs, queries, thorough=thorough)
+    if only == "kinds":
+        kinds = kind_counts(cases)
+        for line in map(_kinds_json, kinds) if as_json else _matrix(kinds, missing=missing):
+            click.echo(line)
+        return
     for pairs in coverages(cases, strength) if only != "cells" else ():
         for line in [_json(pairs, missing=missing)] if as_json else _lines(pairs, missing=missing):
             click.echo(line)
@@ -171,3 +183,48 @@ def _cells_json(found: CellCoverage) -> str:
         for level, (covered, possible) in found.levels.items()
     }
     return json.dumps({"operator": found.operator, "cases": found.cases, "cells": cells, "levels": levels})
+
+
+_COLUMNS = (
+    *("NaN1", "NaNn", "NaN*", "inf", "-inf", "-0", "sub", "huge", "fine", "least", "most"),
+    *("0..", ".0.", "..0", "...0", "()", "r5", ">16", ">64", ">256", ">1k", "init", "out"),
+    *("same", "more", "less", "undecl"),
+)
+"""What the matrix calls the kinds of input, in their order."""
+
+
+def _matrix(counts: Sequence[KindCount], *, missing: bool) -> Iterator[str]:
+    """Write a row for each operator's sessions, each of its inputs and its attributes."""
+    width = max(len(name) for each in counts for name, _ in _rows(each))
+    yield "+ a judged case has it, . none has, - none can have it"
+    yield f"{'':{width}}  {' '.join(_COLUMNS)}"
+    for each in counts:
+        for name, marks in _rows(each):
+            cells = " ".join(
+                f"{marks.get(kind, ''):^{len(short)}}"
+                for kind, short in zip(KINDS_OF_INPUT, _COLUMNS, strict=True)
+            )
+            yield f"{name:{width}}  {cells}".rstrip()
+        for name, kind in each.missing if missing else ():
+            yield f"  no case: {name or each.operator} {kind}"
+        for (name, kind), reason in each.reasons.items() if missing else ():
+            yield f"  none can: {name or each.operator} {kind}: {reason}"
+    covered, lacking, reasons = (sum(len(each[n]) for each in counts) for n in (1, 2, 3))
+    possible = covered + lacking
+    yield f"{covered:,} of {possible:,} possible cells have a case; {reasons:,} more have a reason why none can"
+
+
+def _rows(count: KindCount) -> Iterator[tuple[str, dict[str, str]]]:
+    marks = (
+        dict.fromkeys(count.covered, "+")
+        | dict.fromkeys(count.missing, ".")
+        | dict.fromkeys(count.reasons, "-")
+    )
+    for name in dict.fromkeys(("", *(name for name, _ in marks))):
+        row = {kind: mark for (own, kind), mark in marks.items() if own == name}
+        yield (f"  {name}" if name else count.operator), row
+
+
+def _kinds_json(found: KindCount) -> str:
+    reasons = [[*cell, why] for cell, why in found.reasons.items()]
+    return json.dumps(found._asdict() | {"reasons": reasons})

@@ -1,4 +1,4 @@
-"""`harness coverage --only cells`: which types, ranks and attribute values have a case."""
+"""`harness coverage --cells`: which types, ranks and attribute values have a case."""
 
 from __future__ import annotations
 
@@ -116,15 +116,13 @@ def test_the_level_of_a_type_and_rank(lowers_to: str, dtype: str, rank: int, lev
 def test_the_command_prints_what_has_no_case(tmp_path: Path) -> None:
     counted(tmp_path, SPEC)
     spec = tmp_path / "DepthToSpace.yaml"
-    lines = harness("coverage", spec, "--only", "cells").out.splitlines()
+    lines = harness("coverage", spec, "--cells").out.splitlines()
     assert lines[0].startswith("DepthToSpace, cells with a case: opset × type 4 of 31, type × rank 3 of 16, ")
     assert lines[1].startswith("  type × rank by feature level: 2_1 2 of 9, 5_0 0 of 3, beyond 1 of 4")
     assert sum("mode=CRD" in line for line in lines) == 1
-    more = harness("coverage", spec, "--only", "cells", "--missing").out.splitlines()
+    more = harness("coverage", spec, "--cells", "--missing").out.splitlines()
     assert any("mode=CRD × rank 4 × bfloat16, bool" in line for line in more)
-    (found,) = [
-        json.loads(line) for line in harness("coverage", spec, "--only", "cells", "--json").out.splitlines()
-    ]
+    (found,) = [json.loads(line) for line in harness("coverage", spec, "--cells", "--json").out.splitlines()]
     assert [each["covered"] for each in found["cells"]] == [4, 3, 6, 2, 6]
     assert found["levels"]["2_1"] == {"covered": 2, "possible": 9}
     both = harness("coverage", spec).out

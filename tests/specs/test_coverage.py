@@ -140,7 +140,7 @@ def test_the_command_prints_lines_and_objects(spec: Path) -> None:
     assert "  1 forbidden: too many elements" in done.out
     partial = harness("coverage", spec, "-k", "GatherElements:data=float32", "--missing")
     assert "  missing: T=int8 × rank=1" in partial.out.replace("rank=1 × T=int8", "T=int8 × rank=1")
-    lines = harness("coverage", spec, "--only", "interactions", "--json").out.splitlines()
+    lines = harness("coverage", spec, "--interactions", "--json").out.splitlines()
     found = [json.loads(line) for line in lines]
     assert [(each["operator"], each["validity"], each["missing"]) for each in found] == [
         ("GatherElements", "valid", 0),

@@ -1,0 +1,90 @@
+"""`harness coverage --kinds`: which kinds of input the cases of an operator have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import api
+from harness.model.dtypes import DTYPES
+from harness.model.float_formats import encode
+from harness.specs.kinds import FLOATS, INTEGERS, KindCount, holding, kind_counts, kinds_of
+from tests.running import harness
+
+CONV = """\
+operator: Conv
+opsets: [22]
+cases:
+  - name: special
+    inputs:
+      X: {dtype: float32, values: [[[.nan, 1, -0.0]]]}
+      W: {dtype: float32, values: [[[1]]]}
+sweeps:
+  - name: none
+    X: {dtype: [float32], shape: [[0, 1, 3], [1, 1, 17]], values: [integers]}
+    W: {shape: {kernel: [1], outputs: [1]}, values: [integers]}
+    options: {after: [null, same], initializer: [null, W]}
+  - name: unlike
+    validity: invalid
+    rule: "C = W.shape[1] * group"
+    X: {dtype: [float32], shape: [[1, 2, 7]]}
+    W: {shape: {kernel: [1], unlike: [channels]}}
+  - name: open
+    validity: unspecified
+    rule: "whether subnormals are zero"
+    X: {dtype: [float32], shape: [[1, 1, 97]], values: [subnormal]}
+    W: {shape: {kernel: [1], outputs: [1]}, values: [integers]}
+"""
+
+
+def counted(folder: Path) -> KindCount:
+    path = folder / "Conv.yaml"
+    path.write_text(CONV, encoding="utf-8")
+    (found,) = kind_counts(api.load([path]))
+    return found
+
+
+@pytest.mark.parametrize(
+    "dtype", [name for name, entry in DTYPES.items() if entry.is_float or entry.is_integer]
+)
+def test_each_kind_of_elements_is_told_from_ordinary_ones(dtype: str) -> None:
+    entry = DTYPES[dtype]
+    kinds = FLOATS if entry.is_float else INTEGERS
+    ones = encode(dtype, np.ones(5)) if entry.is_float else np.ones(5, entry.storage)
+    assert not set(kinds_of(dtype, ones)) & set(kinds)
+    for kind in kinds:
+        made = holding(kind, dtype, ones)
+        if (kind, (entry.mantissa or 11) <= 10) == ("fine", True):
+            continue
+        assert made is not None
+        assert set(kinds_of(dtype, made)) == {kind}, kind
+
+
+def test_a_cell_has_a_judged_case_or_a_reason_or_is_missing(tmp_path: Path) -> None:
+    found = counted(tmp_path)
+    shown = {("X", "NaN first"), ("X", "-0"), ("X", "none in 0"), ("X", "over 16"), ("W", "initializer")}
+    assert shown | {("", "after same"), ("B", "left out"), ("group", "left out")} <= set(found.covered)
+    lacking = {("X", "NaN last"), ("X", "over 64"), ("W", "inf"), ("", "after larger"), ("", "undeclared")}
+    assert lacking | {("X", "initializer"), ("B", "NaN first"), ("X", "none in 1")} <= set(found.missing)
+    assert found.reasons["X", "subnormal"] == "whether subnormals are zero"
+    assert found.reasons["X", "none in 2"] == "the window fits at least once"
+    assert found.reasons["W", "scalar"] == "W has the rank of X"
+    assert not set(found.covered) & set(found.missing)
+    assert not {"least", "greatest"} & {kind for _, kind in (*found.covered, *found.missing)}
+
+
+def test_the_command_prints_a_matrix_and_what_is_missing(tmp_path: Path) -> None:
+    found = counted(tmp_path)
+    spec = tmp_path / "Conv.yaml"
+    lines = harness("coverage", spec, "--kinds", "--missing").out.splitlines()
+    assert lines[1].split()[:4] == ["NaN1", "NaNn", "NaN*", "inf"]
+    assert lines[3].split()[:8] == ["X", "+", ".", ".", ".", ".", "+", "-"]
+    assert "  no case: Conv undeclared" in lines
+    assert "  none can: X subnormal: whether subnormals are zero" in lines
+    total = len(found.covered) + len(found.missing)
+    assert lines[-1].startswith(f"{len(found.covered)} of {total} possible cells have a case; ")
+    printed = json.loads(harness("coverage", spec, "--kinds", "--json").out)
+    assert ["W", "scalar", "W has the rank of X"] in printed["reasons"]
