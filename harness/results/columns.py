@@ -36,7 +36,7 @@ MAGIC = b"PAR1"
 SUFFIX = ".parquet"
 VERSION = 1
 """The version of the columns; the header has the schema of the results."""
-LACKING = "columns, questions in SQL and histories need DuckDB: python -m pip install 'onnxruntime-conformance-harness[columns]'"
+LACKING = "columns, questions in SQL and histories need DuckDB: python -m pip install duckdb"
 _DERIVED = {
     "reading": "reading",
     "opset": """TRY_CAST(regexp_extract("case", '@([0-9]+):', 1) AS UINTEGER)""",
