@@ -50,7 +50,8 @@ def grid_sample(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Ex
     x, grid = inputs["X"], inputs["grid"]
     a = arithmetic(name, "float64" if x.dtype == grid.dtype == "float64" else "float32")
     spatial = x.array.shape[2:]
-    flat = taken(grid, a).reshape(len(grid.array), -1, len(spatial))
+    points = prod(grid.array.shape[1:-1])
+    flat = taken(grid, a).reshape(len(grid.array), points, len(spatial))
     places = [_place(flat[:, :, -1 - n], length, call) for n, length in enumerate(spatial)]
     shape = (*x.array.shape[:2], *grid.array.shape[1:-1])
     mode = str(call.attributes["mode"])

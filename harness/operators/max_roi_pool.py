@@ -32,8 +32,9 @@ def max_roi_pool(X: Array, rois: Array, call: Call, spatial_scale: float) -> Arr
                     (y1, x1), (y2, x2), place, (rows, columns), X.shape[2:], strict=True
                 )
             )
-            window = X[int(batch)][slice(None), taken[0], taken[1]].reshape(X.shape[1], -1)
+            window = X[int(batch)][slice(None), taken[0], taken[1]]
             if window.size:
+                window = window.reshape(len(window), -1)
                 found = zeros_of_either_sign(window.max(1), window, (1,))
                 one, other = found.choices if isinstance(found, Either) else (found, found)
                 at = (region, slice(None), *place)
