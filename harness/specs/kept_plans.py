@@ -133,7 +133,7 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
 
 
 def _path(spec: LoadedSpec) -> Path:
-    total = sha256(digests.code(*_ROOMS) + _families(family_sweeps.folder()) + spec.path.read_bytes())
+    total = sha256(digests.code(*_ROOMS) + _families(family_sweeps.folder()) + spec.source.digest)
     return cache_folder("plans") / f"{spec.model.operator}-{total.hexdigest()[:16]}.pickle"
 
 

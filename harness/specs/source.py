@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,8 @@ class Source:
     label: str
     tree: Any
     lines: Mapping[KeyPath, int]
+    digest: bytes = b""
+    """SHA-256 of the bytes that were read."""
 
     def known(self, path: KeyPath) -> KeyPath:
         """Return the part of a path that exists in the file, without keys that do not."""
@@ -195,7 +198,7 @@ def parse(data: bytes, *, path: Path, label: str) -> Source:
         builder.problems.append((1, f"not YAML: {' '.join(str(error).split()) or type(error).__name__}"))
     if builder.problems:
         raise SpecError(_few(label, [f"{label}:{line}: {what}" for line, what in sorted(builder.problems)]))
-    return Source(path, label, tree, builder.lines)
+    return Source(path, label, tree, builder.lines, sha256(data).digest())
 
 
 def _malformed(error: MarkedYAMLError, lines: list[bytes]) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from harness.specs import digests, kept_plans
 from harness.specs.covering import CoveringArray
 from harness.specs.expand import Plan, expand
 from harness.specs.interactions import Interactions
-from harness.specs.load import default_folder, load_specs
+from harness.specs.load import default_folder, load_specs, own_spec
 
 SPECS = ("Round", "Softmax")
 """One with covering arrays, one without."""
@@ -173,3 +173,13 @@ def test_a_cache_that_cannot_be_looked_into_costs_the_plans_alone(
 ) -> None:
     monkeypatch.setenv(CACHE_ENV, str(tmp_path / ("x" * 300)))  # longer than a name may be
     assert next(iter(planned()), None) is not None
+
+
+def test_a_spec_that_changes_after_it_was_read_has_another_plan(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "Round.yaml"
+    path.write_bytes(own_spec("Round").read_bytes())
+    (before,) = load_specs((path,))
+    path.write_bytes(path.read_bytes() + b"# changed\n")
+    (after,) = load_specs((path,))
+    assert kept_plans._path(before) == kept_plans._path(load_specs((own_spec("Round"),))[0])
+    assert kept_plans._path(before) != kept_plans._path(after)
