@@ -38,7 +38,7 @@ def test_the_number_of_operators(page: Path) -> None:
 
 
 def test_the_number_of_contributed_operators() -> None:
-    (number,) = re.findall(r"and (\d+) of com\.microsoft", text_of("README.md"))
+    (number,) = re.findall(r", (\d+) of com\.microsoft", text_of("README.md"))
     assert int(number) == len(list((ROOT / "specs" / "com.microsoft").glob("*.yaml")))
 
 

@@ -43,7 +43,7 @@ def test_every_report_says_the_rule(tmp_path: Path) -> None:
         < markdown.index("## What they have in common")
         < markdown.index(rule)
     )
-    assert markdown.index(rule) < markdown.index("## By DirectML feature level")
+    assert markdown.index(rule) < markdown.index("## Operators")
     page = render_html(path)
     assert page.index('id="unexpected"') < page.index(rule) < page.index('id="where"')
     tables, out = read_tables(RunReader(path)), io.StringIO()

@@ -55,7 +55,7 @@ def test_words() -> None:
     assert [kind(each) for each in (Memory(1, 1, 1, 3), Memory(0, 0, 1, 3), harmless)] == [
         "left unwritten",
         "different from run to run",
-        "harmless",
+        "with every element written",
     ]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.model import onnx_schemas
 from harness.model.case import Case
+from harness.model.signatures import signature
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.calls import call_of
 from harness.specs.find_case import problem_of
@@ -50,7 +51,7 @@ def opsets_without_a_version(specs: Iterable[LoadedSpec]) -> Iterator[str]:
         versions = onnx_schemas.operator_versions().get(spec.model.operator, ())
         for opset in spec.model.opsets if isinstance(spec.model.opsets, tuple) else ():
             has = max((version for version in versions if version <= opset), default=opset)
-            if "." not in spec.model.operator and has < opset and opset > onnx_schemas.OLDEST_OPSET:
+            if signature(spec.model.operator) is None and has < opset and opset > onnx_schemas.OLDEST_OPSET:
                 yield (
                     f"{spec.source.label}: warning: {spec.model.operator} has no version {opset}: opset {opset} runs version {has}"
                 )

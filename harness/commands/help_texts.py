@@ -36,7 +36,7 @@ IN_ONE_LINE = {
 
 GROUPS = {
     "Run": ("run", "model", "list", "targets", "merge"),
-    "Look at a run": ("report", "support", "compare", "history", "site", "annotate"),
+    "Look at a run": ("report", "support", "compare", "history", "query", "site", "annotate"),
     "Triage a failure": ("explain", "reduce", "repro", "bisect", "expect", "fuzz"),
     "Write cases": ("check", "coverage", "import", "export", "compile"),
     "Install": ("setup", "runtimes", "windows"),

@@ -262,7 +262,7 @@ class Answer(NamedTuple):
     incomplete: tuple[str, ...]
 
 
-class Part(NamedTuple):
+class RunColumns(NamedTuple):
     """A run of a dataset."""
 
     sql: Any
@@ -303,7 +303,7 @@ class Dataset:
         self._opened.__exit__(kind, error, trace)
 
     @contextlib.contextmanager
-    def part(self, run: RunReader) -> Iterator[Part]:
+    def part(self, run: RunReader) -> Iterator[RunColumns]:
         """Yield a run, which belongs to the dataset if nothing is raised. Errors: UsageError for a damaged run."""
         with _faults(f"{run.path}: damaged columns"):
             path = run.path
@@ -314,7 +314,7 @@ class Dataset:
             has = _names(self.sql, path)
             cast = _cast(path, {name: kind for name, kind in columns().items() if name in has})
             selected = f"SELECT {sql_text(run.header.run_id)} AS run, * FROM ({cast})"
-            yield Part(self.sql, selected, end)
+            yield RunColumns(self.sql, selected, end)
         self.paths.append(path)
         self._parts.append(selected)
         self.sql.execute(f"CREATE OR REPLACE VIEW results AS {' UNION ALL BY NAME '.join(self._parts)}")

@@ -18,7 +18,7 @@ OF_BASELINE = "Known from the run that this one is judged against"
 WITHOUT_ENTRY = "Known, without an entry in the run file"
 
 
-class Defect(NamedTuple):
+class DefectLine(NamedTuple):
     """One line: what it is, of which operators, how many cases, where it stands in the releases, and its smallest
     case on `target`.
 
@@ -56,11 +56,11 @@ class Defect(NamedTuple):
         return ", ".join(said) or ("every release" if self.everywhere else "")
 
 
-def defects(tables: Tables) -> list[Defect]:
+def defects(tables: Tables) -> list[DefectLine]:
     """Return the defects of a run: unexpected ones before known ones, each in the order of the readings, then
     those of the most cases."""
     baseline = tables.header.baseline is not None
-    new: list[Defect] = []
+    new: list[DefectLine] = []
     for group in tables.unexpected.groups():
         kind = group.kind
         reading = state_of(group.example, baseline=baseline).reading
@@ -72,7 +72,7 @@ def defects(tables: Tables) -> list[Defect]:
             continue
         which = f"opset {group.which('').strip()}"
         new.append(
-            Defect(
+            DefectLine(
                 f"{which}: {', '.join(filter(None, (kind.outcome.value, kind.error)))}",
                 (kind.operator,),
                 reading,
@@ -98,7 +98,7 @@ def defects(tables: Tables) -> list[Defect]:
         title = found.entry.name + (" (not reviewed yet)" if found.entry.pending else "")
         _, example, target = found.smallest or (0, "", "")
         known.append(
-            Defect(
+            DefectLine(
                 title,
                 tuple(operators),
                 found.reading,
@@ -116,7 +116,7 @@ def defects(tables: Tables) -> list[Defect]:
     return new + known + _without_entry(tables, known)
 
 
-def _without_entry(tables: Tables, known: list[Defect]) -> list[Defect]:
+def _without_entry(tables: Tables, known: list[DefectLine]) -> list[DefectLine]:
     """Return what is known and no entry of the run file explains."""
     total = tables.tally()
     title = WITHOUT_ENTRY if tables.header.baseline is None else OF_BASELINE
@@ -124,7 +124,7 @@ def _without_entry(tables: Tables, known: list[Defect]) -> list[Defect]:
     for reading in DEFECTS:
         rest = total.known(reading) - sum(each.cases for each in known if each.reading is reading)
         if rest > 0:
-            rows.append(Defect(title, (), reading, rest, False, "", "", "", "", "", None))
+            rows.append(DefectLine(title, (), reading, rest, False, "", "", "", "", "", None))
     return rows
 
 
@@ -139,7 +139,7 @@ def releases(ranges: Mapping[str, str]) -> tuple[str, str]:
     return ", ".join(since), ", ".join(mended)
 
 
-def defect_words(rows: list[Defect]) -> str:
+def defect_words(rows: list[DefectLine]) -> str:
     """Write how many defects there are: `9 wrong, 1 crashed, 7 accepted`."""
     kinds = [
         f"{number:,} {reading.value}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from harness.model.verdict import DEFECTS, Reading
-from harness.results.defects import Defect, defects
+from harness.results.defects import DefectLine, defects
 from harness.results.explain.in_common import NOTHING, InCommon
 from harness.results.guidance import Step, next_steps
 from harness.results.level_table import LevelRow, TargetLevels, level_table, target_levels
@@ -45,7 +45,7 @@ class Report:
         return reading_rows(self.tables)
 
     @cached_property
-    def defects(self) -> list[Defect]:
+    def defects(self) -> list[DefectLine]:
         """A line for each defect, the worst first."""
         return defects(self.tables)
 

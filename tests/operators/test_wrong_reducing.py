@@ -22,6 +22,9 @@ from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
 from harness.specs.values import case_inputs
 
+pytestmark = pytest.mark.filterwarnings("ignore:Mean of empty slice")
+"""Of instances without an element there is no mean."""
+
 Kernel = Callable[[Call, list[Any]], Any]
 """Takes a call and its inputs, floats as float32; returns the first output."""
 
