@@ -6,8 +6,8 @@ Inputs of other types count as the float32 numbers that they are; cases have onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,14 +120,19 @@ def linear_regressor(
     return _transformed(np.matmul(X, weights) + np.asarray(intercepts or 0.0, float), post_transform)
 
 
+def _classes(call: Call, integers: str) -> Array:
+    """Return the labels of classes, which stand in an attribute of integers or in `classlabels_strings`."""
+    found: Any = call.attributes.get(integers) or call.attributes["classlabels_strings"]
+    return np.array(found, np.int64 if call.attributes.get(integers) else object)
+
+
 def linear_classifier(
     X: Bounded, coefficients: Any, post_transform: str, call: Call, intercepts: Any = None
 ) -> Any:
     """Label and score; scores decide exactly where they are sums of whole numbers."""
-    labels = call.attributes.get("classlabels_ints") or call.attributes["classlabels_strings"]
-    scores = linear_regressor(X, coefficients, len(labels), "NONE", intercepts)  # type: ignore[arg-type]
-    chosen = np.array(labels, DTYPES[call.outputs[0]].storage)[scores.value.argmax(-1)]
-    return chosen, _transformed(scores, post_transform)
+    labels = _classes(call, "classlabels_ints")
+    scores = linear_regressor(X, coefficients, len(labels), "NONE", intercepts)
+    return labels[scores.value.argmax(-1)], _transformed(scores, post_transform)
 
 
 def svm_regressor(
@@ -158,16 +163,28 @@ _MODES: dict[str, Any] = {
 _AGGREGATES: dict[str, Any] = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
 
 
-def _leaf(row: Array, root: int, node: Mapping[str, Any]) -> int:
+class _Nodes(NamedTuple):
+    """The nodes of trees, leaves among them: the feature and the value that each compares, and where it leads."""
+
+    modes: Sequence[str]
+    features: Sequence[int]
+    values: Array
+    missing: Sequence[int]
+    """Where NaN leads to the true node; empty for nowhere."""
+    true: Sequence[int]
+    false: Sequence[int]
+
+
+def _leaf(row: Array, root: int, nodes: _Nodes) -> int:
     """Walk from a root to a leaf, by no node twice."""
     at = root
-    for _ in node["modes"]:
-        if node["modes"][at] == "LEAF":
+    for _ in nodes.modes:
+        if nodes.modes[at] == "LEAF":
             return int(at)
-        value = row[node["featureids"][at]]
-        missing = node["missing"] and node["missing"][at] and np.isnan(value)
-        true = missing or _MODES[node["modes"][at]](value, node["values"][at])
-        at = node["true" if true else "false"][at]
+        value = row[nodes.features[at]]
+        missing = nodes.missing and nodes.missing[at] and np.isnan(value)
+        true = missing or _MODES[nodes.modes[at]](value, nodes.values[at])
+        at = (nodes.true if true else nodes.false)[at]
     raise ValueError("the nodes of a tree form a circle")
 
 
@@ -175,15 +192,13 @@ def _weighed(X: Array, call: Call, of: str, targets: int) -> Array:
     """Return the aggregated weights of the leaves, [N, targets] of float64, base values added."""
     get = call.parameter
     places = {each: i for i, each in enumerate(zip(get("nodes_treeids"), get("nodes_nodeids"), strict=True))}
-    node = {
-        "modes": get("nodes_modes"),
-        "featureids": get("nodes_featureids"),
-        "values": np.asarray(get("nodes_values"), np.float32),
-        "missing": call.attributes.get("nodes_missing_value_tracks_true", ()),
-    }
-    for key in ("true", "false"):
-        ids = get(f"nodes_{key}nodeids")
-        node[key] = [places.get((tree, ids[i]), -1) for (tree, _), i in places.items()]
+    true, false = (
+        [places.get((tree, get(f"nodes_{way}nodeids")[i]), -1) for (tree, _), i in places.items()]
+        for way in ("true", "false")
+    )
+    missing: Any = call.attributes.get("nodes_missing_value_tracks_true", ())
+    values = np.asarray(get("nodes_values"), np.float32)
+    nodes = _Nodes(get("nodes_modes"), get("nodes_featureids"), values, missing, true, false)
     roots = [places[tree, 0] for tree in dict.fromkeys(get("nodes_treeids"))]
     weights: dict[int, list[tuple[int, float]]] = {}
     for tree, at, target, weight in zip(
@@ -192,16 +207,16 @@ def _weighed(X: Array, call: Call, of: str, targets: int) -> Array:
         weights.setdefault(places[tree, at], []).append((target, weight))
     function = str(call.attributes.get("aggregate_function", "SUM"))
     base = np.asarray(call.attributes.get("base_values") or 0.0, float)
-    return np.asarray(_aggregated(X, roots, node, weights, targets, function) + base)
+    return np.asarray(_aggregated(X, roots, nodes, weights, targets, function) + base)
 
 
 def _aggregated(
-    X: Array, roots: Iterable[int], node: Mapping[str, Any], weights: Mapping[int, list[tuple[int, float]]], targets: int, function: str
+    X: Array, roots: Sequence[int], nodes: _Nodes, weights: Mapping[int, list[tuple[int, float]]], targets: int, function: str
 ) -> Array:  # fmt: skip
-    found = np.zeros((len(X), len(list(roots)), targets))
+    found = np.zeros((len(X), len(roots), targets))
     for n, row in enumerate(X):
         for t, root in enumerate(roots):
-            for target, weight in weights[_leaf(row, root, node)]:
+            for target, weight in weights[_leaf(row, root, nodes)]:
                 found[n, t, target] += weight
     return np.asarray(_AGGREGATES[function](found, 1))
 
@@ -212,9 +227,9 @@ def tree_ensemble_regressor(X: Array, n_targets: int, call: Call) -> Array:
 
 def tree_ensemble_classifier(X: Array, call: Call) -> tuple[Array, Array]:
     """Label and score of three classes or more."""
-    labels = call.attributes.get("classlabels_int64s") or call.attributes["classlabels_strings"]
-    scores = _weighed(X, call, "class", len(labels))  # type: ignore[arg-type]
-    return np.array(labels, DTYPES[call.outputs[0]].storage)[scores.argmax(-1)], scores.astype(np.float32)
+    labels = _classes(call, "classlabels_int64s")
+    scores = _weighed(X, call, "class", len(labels))
+    return labels[scores.argmax(-1)], scores.astype(np.float32)
 
 
 def _tensor(value: Any) -> list[Any]:
@@ -225,19 +240,22 @@ def tree_ensemble(X: Array, n_targets: int, call: Call) -> Array:
     """Nodes that branch and leaves have numbers of their own here: leaves follow the nodes."""
     get = call.parameter
     branches = len(get("nodes_featureids"))
-    node = {
-        "modes": [list(_MODES)[int(each)] for each in _tensor(get("nodes_modes"))] + ["LEAF"] * len(get("leaf_targetids")),
-        "featureids": get("nodes_featureids"),
-        "values": np.asarray(_tensor(get("nodes_splits")), X.dtype),
-        "missing": call.attributes.get("nodes_missing_value_tracks_true", ()),
-    }  # fmt: skip
-    for key in ("true", "false"):
-        pairs = zip(get(f"nodes_{key}nodeids"), get(f"nodes_{key}leafs"), strict=True)
-        node[key] = [at + branches * leaf for at, leaf in pairs]
+    modes = [list(_MODES)[int(each)] for each in _tensor(get("nodes_modes"))]
+    true, false = (
+        [
+            at + branches * leaf
+            for at, leaf in zip(get(f"nodes_{way}nodeids"), get(f"nodes_{way}leafs"), strict=True)
+        ]
+        for way in ("true", "false")
+    )
+    missing: Any = call.attributes.get("nodes_missing_value_tracks_true", ())
+    values = np.asarray(_tensor(get("nodes_splits")), X.dtype)
+    leafs = ["LEAF"] * len(get("leaf_targetids"))
+    nodes = _Nodes([*modes, *leafs], get("nodes_featureids"), values, missing, true, false)
     leaves = zip(get("leaf_targetids"), _tensor(get("leaf_weights")), strict=True)
     weights = {branches + i: [each] for i, each in enumerate(leaves)}
     function = list(_AGGREGATES)[{0: 1, 1: 0}.get(n := call.parameter("aggregate_function"), n)]
-    return _aggregated(X, get("tree_roots"), node, weights, n_targets, function).astype(X.dtype)
+    return _aggregated(X, get("tree_roots"), nodes, weights, n_targets, function).astype(X.dtype)
 
 
 def _columns(*attributes: str) -> Any:
@@ -299,7 +317,7 @@ OPERATORS = (
         _as_float32(linear_classifier),
         outputs=lambda call: (
             call.first.shape[:1],
-            (call.first.shape[0], len(call.attributes.get("classlabels_ints") or call.attributes["classlabels_strings"])),  # type: ignore[arg-type]
+            (call.first.shape[0], len(_classes(call, "classlabels_ints"))),
         ),
     ),
     Operator("ai.onnx.ml.SVMRegressor", Dimensioned("X: N C", "N 1"), _as_float32(svm_regressor)),
@@ -312,7 +330,7 @@ OPERATORS = (
         decided(tree_ensemble_classifier),
         outputs=lambda call: (
             call.first.shape[:1],
-            (call.first.shape[0], len(call.attributes.get("classlabels_int64s") or call.attributes["classlabels_strings"])),  # type: ignore[arg-type]
+            (call.first.shape[0], len(_classes(call, "classlabels_int64s"))),
         ),
     ),
     Operator("ai.onnx.ml.TreeEnsemble", _ROWS, decided(tree_ensemble)),
