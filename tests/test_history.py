@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from harness.commands.history import answer, collect
+from harness.commands.history import answer
 from harness.model.query import parse_all
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Reading
 from harness.render.history_chart import render_history_svg
 from harness.results.history.recorded import Rate, RecordedRuns
-from harness.results.history.runs import find_runs
+from harness.results.history.runs import collect, find_runs
 from harness.results.history.summary import History, sentence
 from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_days, write_run
 from tests.running import complaint, harness

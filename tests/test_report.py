@@ -10,6 +10,7 @@ from harness.commands.report import FORMATS, rendering, report, write_report
 from harness.model.errors import UsageError
 from harness.results.runfile import RunReader
 from tests import synthetic
+from tests.histories import CASE, cpu, write_days, write_run
 
 
 @pytest.fixture
@@ -99,3 +100,24 @@ def test_a_file_in_place_of_a_folder_is_named(run: Path, tmp_path: Path) -> None
             write_report(run, "markdown", out)
         assert str(caught.value) == f"{out}: cannot be written: {tmp_path / 'file'} is no folder"
     assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_page_with_a_history_draws_how_its_numbers_went(tmp_path: Path) -> None:
+    days = write_days(tmp_path / "days", CASE, "pmm")
+    out = tmp_path / "r.html"
+    asked = [str(days / "day03"), "--history", str(days), "-o", str(out)]
+    assert CliRunner().invoke(report, asked, catch_exceptions=False).exit_code == 0
+    assert 'aria-label="defects: 0 in 2026-01-01 03:04, 1 in 2026-01-03 03:04"' in out.read_text("utf-8")
+
+
+def test_runs_of_other_targets_draw_nothing(run: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path, 1, {CASE: "p"}, {"npu": cpu("1.23.0")})
+    shown = CliRunner().invoke(report, [str(other), "--history", str(run), "--format", "html"])
+    assert shown.exit_code == 0
+    assert 'class="trend"' not in shown.stdout
+
+
+def test_a_history_is_for_a_page(run: Path) -> None:
+    refused = CliRunner().invoke(report, [str(run), "--history", str(run), "--format", "junit"])
+    assert isinstance(refused.exception, UsageError)
+    assert "--history is for html" in str(refused.exception)

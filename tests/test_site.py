@@ -27,7 +27,7 @@ from tests.running import complaint, harness
 from tests.synthetic import DML
 
 GOLDEN = Path(__file__).parent / "golden"
-INDEX = {"index.html", "findings.html", "search.js", "site.css", "site.js", "site.json"}
+INDEX = {"index.html", "support.html", "findings.html", "search.js", "site.css", "site.js", "site.json"}
 
 
 def write_several(folder: Path) -> Path:
@@ -69,9 +69,11 @@ def test_what_the_pages_say(tmp_path: Path) -> None:
         "operators/GatherND.html",
         "operators/Round.html",
         "targets/cpu.html",
+        "targets/cpu.svg",
         "targets/dml.html",
+        "targets/dml.svg",
     }
-    pages = ("index.html", "findings.html", "operators/Round.html", "targets/cpu.html")
+    pages = ("index.html", "support.html", "findings.html", "operators/Round.html", "targets/cpu.html")
     check_golden(GOLDEN / "site.txt", "\n".join(f"{name}\n{shown(site / name)}" for name in pages))
 
 
@@ -195,6 +197,7 @@ def test_hostile_names_stay_text_and_within_the_folder(tmp_path: Path) -> None:
     assert list(broken_links(site)) == []
     assert len(list((site / "operators").iterdir())) == len(names)
     assert set(tmp_path.iterdir()) == {site, tmp_path / "run.jsonl"}
+    assert all(" unexpected<" in badge.read_text("utf-8") for badge in site.rglob("*.svg"))
     for page in site.rglob("*.html"):
         found = parsed(page.read_text(encoding="utf-8"))
         assert found.tags.count("script") == (page.name != "findings.html")
@@ -206,7 +209,7 @@ def test_hostile_names_stay_text_and_within_the_folder(tmp_path: Path) -> None:
 def test_a_later_site_replaces_the_earlier_one(tmp_path: Path) -> None:
     site = make(tmp_path / "site", write_run(tmp_path / "one", 1, {CASE: "m"}))
     make(site, write_run(tmp_path / "two", 1, {OTHER: "m"}))
-    assert files(site) == INDEX | {"operators/Round.html", "targets/cpu.html"}
+    assert files(site) == INDEX | {"operators/Round.html", "targets/cpu.html", "targets/cpu.svg"}
 
 
 def test_a_site_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
@@ -386,3 +389,28 @@ def test_a_later_small_run_replaces_no_complete_one(tmp_path: Path) -> None:
     write_run(tmp_path / "runs", 3, {CASE: "p"}, {"cpu": cpu("1.24.0")})
     text = shown(make(tmp_path / "site", tmp_path / "runs") / "index.html")
     assert "GatherND | ~1 known defects, 3 / 4 correct | ✓ part: 1 of 4 all correct, 1 / 1 correct" in text
+
+
+def test_a_badge_says_what_the_newest_run_of_a_target_found(tmp_path: Path) -> None:
+    site = make(tmp_path / "site", write_several(tmp_path / "runs"))
+    assert "cpu 1.23.0: 2 wrong, all known" in (site / "targets" / "cpu.svg").read_text("utf-8")
+    run = write_run(tmp_path / "one", 1, {CASE: "p"}, {"cpu": cpu("1.23.0")})
+    badge = make(tmp_path / "correct", run) / "targets" / "cpu.svg"
+    assert "cpu 1.23.0: none wrong" in badge.read_text("utf-8")
+
+
+def test_an_element_type_has_an_address_where_every_release_shows_it(tmp_path: Path) -> None:
+    for day, (version, letter) in enumerate([("1.22.0", "m"), ("1.23.0", "p")], start=1):
+        write_run(tmp_path / "runs", day, {CASE: letter}, {"cpu@ort-" + version: cpu(version)})
+    site = make(tmp_path / "site", tmp_path / "runs")
+    page = (site / "operators" / "GatherND.html").read_text("utf-8")
+    (row,) = re.findall(r'<tr id="float32">(.*?)</tr>', page)
+    assert re.findall(r'<td class="cell (\w+)">', row) == ["known", "pass"]
+    assert "operators/GatherND.html#float32" in (site / "support.html").read_text("utf-8")
+
+
+def test_a_target_shows_its_numbers_by_release(tmp_path: Path) -> None:
+    for day, (version, letter) in enumerate([("1.22.0", "m"), ("1.23.0", "p")], start=1):
+        write_run(tmp_path / "runs", day, {CASE: letter}, {"cpu@ort-" + version: cpu(version)})
+    page = (make(tmp_path / "site", tmp_path / "runs") / "targets" / "cpu.html").read_text("utf-8")
+    assert 'aria-label="defects: 1 in 1.22.0, 0 in 1.23.0"' in page

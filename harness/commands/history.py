@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -18,9 +17,8 @@ from harness.render.history_chart import render_history_svg
 from harness.render.text import visible
 from harness.results.history.findings import all_flips, changes, groups_of
 from harness.results.history.recorded import RecordedRuns
-from harness.results.history.runs import find_runs, timelines
+from harness.results.history.runs import collect, find_runs, timelines
 from harness.results.history.summary import History, limits
-from harness.results.runfile import RunReader
 
 RENDERINGS = Renderings(history_document, history_data, svg=render_history_svg)
 
@@ -87,35 +85,6 @@ def end(left_out: list[UsageError], found: History) -> None:
         sys.exit(UsageError.exit_code)
     if names := sorted({moment.run_id for moment in found.moments if not moment.point.whole}):
         fail(f"incomplete: {', '.join(names)}", NothingRan.exit_code)
-
-
-def collect(
-    recorded: RecordedRuns,
-    files: list[Path],
-    count: Callable[[Path], None] = lambda _: None,
-) -> list[UsageError]:
-    """Add runs; return what is wrong with those that are left out, since they cannot be read to their end.
-
-    `count` takes the path of a run that was added. The same run id in two files is an error.
-    """
-    met: dict[str, Path] = {}
-    left_out: list[UsageError] = []
-    for path in files:
-        try:
-            run_id = RunReader(path).header.run_id
-        except UsageError as error:
-            left_out.append(error)
-            continue
-        other = met.setdefault(run_id, path)
-        if other is not path:
-            raise UsageError(f"{path}: run {run_id} is also {other}: move one of them away")
-    for path in met.values():
-        try:
-            recorded.add(RunReader(path))
-            count(path)
-        except UsageError as error:
-            left_out.append(error)
-    return left_out
 
 
 def answer(

@@ -23,6 +23,9 @@ from harness.render.payload import Payload
 from harness.render.report import render_markdown
 from harness.results import columns
 from harness.results.explain.in_common import in_common
+from harness.results.history.recorded import RecordedRuns
+from harness.results.history.runs import collect, find_runs, timelines
+from harness.results.history.trend import Trend, trends
 from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.tables import read_tables
@@ -140,6 +143,20 @@ def replacing(out: Path) -> Iterator[Path]:
             partial.unlink()
 
 
+def _trends(run: Path, history: Iterable[Path]) -> list[Trend]:
+    """Return what the targets of a run did in it and in the runs of folders. Errors: UsageError."""
+    reader = RunReader(run)
+    with RecordedRuns() as recorded:
+        others = [
+            path for path in find_runs(history) if RunReader(path).header.run_id != reader.header.run_id
+        ]
+        left_out = collect(recorded, [reader.path, *others])
+        if left_out:
+            raise left_out[0]
+        lines = timelines(recorded.points())
+    return [each for target in reader.header.targets for each in trends(target, lines[target])]
+
+
 @click.command("report")
 @click.argument("run", type=NamedPath())
 @click.option(
@@ -149,8 +166,18 @@ def replacing(out: Path) -> Iterator[Path]:
     help="Format to render; else the one that the end of -o FILE says (.html, .md, .xml, .json, .csv, .parquet).",
 )
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
+@click.option(
+    "--history",
+    "history",
+    multiple=True,
+    type=NamedPath(),
+    metavar="DIR",
+    help="HTML: show results, defects and time of the same targets over the runs in DIR.",
+)
 @click.option("--only", type=click.Choice(["unexpected"]), help="JUnit and CTRF: these results alone.")
-def report(run: Path, format_: str | None, output: Path | None, only: str | None) -> None:
+def report(
+    run: Path, format_: str | None, output: Path | None, history: tuple[Path, ...], only: str | None
+) -> None:
     """Render RUN, a run file or the folder of a run, as a report or as columns.
 
     Exit code 4, after the report is written: RUN is incomplete.
@@ -165,5 +192,10 @@ def report(run: Path, format_: str | None, output: Path | None, only: str | None
             )
     if format_ is None:
         raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}")
-    write_report(run, format_, output, only_unexpected=only is not None)
+    if history and format_ != "html":
+        raise UsageError(f"--history is for html, which shows trends; not for {format_}")
+    if history:
+        write_text([render_html(run, _trends(run, history))], output)
+    else:
+        write_report(run, format_, output, only_unexpected=only is not None)
     check_complete(run)

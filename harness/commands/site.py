@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.commands.history import collect, end
+from harness.commands.history import end
 from harness.commands.named_path import NamedPath
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
 from harness.render.site import render_site
 from harness.render.text import visible
 from harness.results.history.recorded import RecordedRuns
-from harness.results.history.runs import find_runs
+from harness.results.history.runs import collect, find_runs
 from harness.results.history.site import SiteRuns
 from harness.results.summary import count
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -31,11 +32,13 @@ from harness.render.payload import COUNTED, Payload
 from harness.render.report_counts import ABOUT_KERNELS
 from harness.render.terminal import details, repeated
 from harness.render.text import folded_types, line, ranks, visible, whole
+from harness.render.trend import trend_svg
 from harness.results import memory
 from harness.results.cross_check import Suspect
 from harness.results.defects import defect_words
 from harness.results.explain.in_common import in_common, rules
 from harness.results.explain.words import inseparable
+from harness.results.history.trend import Trend
 from harness.results.known_deviations import PENDING
 from harness.results.level_table import (
     MARKS,
@@ -62,10 +65,12 @@ _MODULE = ("data.js", "query.js", "elements.js", "cases.js", "operators.js", "ca
 _FOLDED_FACTS = ("DirectML.dll sha256", "plugin sha256", "device dtypes", "device metadata")
 
 
-def render_html(run: Path) -> str:
+def render_html(run: Path, trends: Sequence[Trend] = ()) -> str:
     """Render the run file at `run`, or the one in that folder, with the tensors of failing cases that lie
-    beside it. Errors: UsageError."""
-    return page(*read_page(run))
+    beside it and with what its targets' numbers were in earlier runs. Errors: UsageError."""
+    report, payload = read_page(run)
+    report.trends = trends
+    return page(report, payload)
 
 
 def read_page(run: Path) -> tuple[Report, Payload]:
@@ -181,6 +186,7 @@ def environment() -> Environment:
                 better,
                 folded_types,
                 defect_words,
+                trend_svg,
             )
         },
         marks=MARKS,
@@ -237,6 +243,7 @@ def _context(report: Report) -> dict[str, Any]:
         "counted_only": COUNTED,
         "header": header,
         "against": header.baseline,
+        "trends": report.trends,
         "folded_facts": _FOLDED_FACTS,
         "several": len(tables.operators) > 1,
         "defect_readings": DEFECTS,

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from harness.model.facets import dtype_key
 from harness.model.result_key import case_anchor
 from harness.model.verdict import Reading
 from harness.render.document_html import write_html
@@ -22,10 +23,12 @@ from harness.render.findings import findings_document
 from harness.render.html import asset, environment
 from harness.render.terminal import details
 from harness.render.text import line, visible
+from harness.render.trend import badge_svg
 from harness.results.history.findings import Finding
 from harness.results.history.runs import Moment
 from harness.results.history.site import CaseStory, OperatorRow, Site, StoryGroup, worst_first
 from harness.results.history.summary import at, headline, sentence
+from harness.results.history.trend import trends
 from harness.results.level_table import telling_number
 from harness.results.numbering import Numbering
 from harness.results.summary import count, target_facts
@@ -44,12 +47,14 @@ def render_site(site: Site) -> Iterator[tuple[str, str]]:
     names = _Names(site)
     yield "site.css", asset("report.css") + asset("site.css")
     yield "site.js", asset("site.js")
-    common = {"site": site, "names": names, "headline": headline(site.history)}
+    heads = [(target, list(of)) for target, of in groupby(site.columns, key=lambda each: each.target)]
+    common = {"site": site, "names": names, "headline": headline(site.history), "heads": heads}
     for operator in site.operators:
         groups = [_group(group) for group in _listed(site.groups.get(operator, ()))]
         number = sum(group.number for group in site.groups.get(operator, ()))
         context = {
             "operator": operator,
+            "dtypes": site.types[operator],
             "histories": [(target, site.rows(operator, target)[::-1]) for target in site.targets],
             "groups": groups,
             "number": count(number, "case"),
@@ -59,22 +64,29 @@ def render_site(site: Site) -> Iterator[tuple[str, str]]:
         yield names.operator(operator), _page("site_operator.html.j2", common | context | {"root": "../"})
     for target in site.targets:
         columns = [column for column in site.columns if column.target == target]
+        moments = site.history.lines[target]
         context = {
             "target": target,
             "columns": columns,
-            "moments": site.history.lines[target][::-1],
+            "moments": moments[::-1],
+            "trends": trends(target, moments, by_release=True),
             "facts": _facts([column.moments[-1] for column in columns]),
             "operators": [name for name in worst_first(site, columns) if site.rows(name, target)],
         }
+        yield (
+            names.badge(target),
+            badge_svg(f"{names.shown(target)} {moments[-1].version}", site.total(moments[-1])),
+        )
         yield names.target(target), _page("site_target.html.j2", common | context | {"root": "../"})
     yield "search.js", f"harnessSearch({_search(site, names)})\n"
     context = {
-        "heads": [(target, list(of)) for target, of in groupby(site.columns, key=lambda each: each.target)],
         "operators": worst_first(site, site.columns),
         "runs": list(site.runs.values())[::-1],
         "tones": _TONES,
         "when": {moment.run_id: moment.when for moment in site.history.moments},
     }
+    every = sorted({dtype for found in site.types.values() for dtype in found}, key=dtype_key)
+    yield "support.html", _page("site_support.html.j2", common | {"dtypes": every, "root": ""})
     yield "findings.html", write_html(findings_document(site))
     yield "index.html", _page("site_index.html.j2", common | context | {"root": ""})
 
@@ -106,6 +118,10 @@ class _Names:
     def target(self, name: str) -> str:
         """Return the path of a target's page."""
         return f"targets/{self._stems['targets'][name]}.html"
+
+    def badge(self, name: str) -> str:
+        """Return the path of a target's badge."""
+        return f"targets/{self._stems['targets'][name]}.svg"
 
     def anchor(self, target: str) -> str:
         """Return the fragment of a target on the page of an operator."""

@@ -6,12 +6,14 @@ terminal, Markdown and page always agree about a run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from harness.model.verdict import DEFECTS, Reading
 from harness.results.defects import DefectLine, defects
 from harness.results.explain.in_common import NOTHING, InCommon
 from harness.results.guidance import Step, next_steps
+from harness.results.history.trend import Trend
 from harness.results.level_table import LevelRow, TargetLevels, level_table, target_levels
 from harness.results.matrix import Matrix, matrices
 from harness.results.overview import OverviewRow, overview
@@ -28,11 +30,13 @@ from harness.results.tables import Tables
 
 
 class Report:
-    """The counts of a run (`tables`), and what its unexpected failures have in `common`."""
+    """The counts of a run (`tables`), what its unexpected failures have in `common`, and the `trends` of its targets over
+    other runs."""
 
-    def __init__(self, tables: Tables, common: InCommon = NOTHING) -> None:
+    def __init__(self, tables: Tables, common: InCommon = NOTHING, trends: Sequence[Trend] = ()) -> None:
         self.tables = tables
         self.common = common
+        self.trends = trends
 
     @cached_property
     def summary(self) -> Summary:

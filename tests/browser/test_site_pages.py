@@ -84,7 +84,12 @@ def test_the_search_finds_pages_and_cases(open_page: Open, several: Path, where:
 @pytest.mark.parametrize(
     ("where", "scheme", "width"),
     one_of(
-        5, product(["index.html", "operators/Round.html", "targets/cpu.html"], ["light", "dark"], [1280, 400])
+        5,
+        product(
+            ["index.html", "support.html", "operators/Round.html", "targets/cpu.html"],
+            ["light", "dark"],
+            [1280, 400],
+        ),
     ),
 )
 def test_axe_finds_nothing(open_page: Open, several: Path, width: int, where: str, scheme: str) -> None:
@@ -125,9 +130,9 @@ def test_a_file_host_serves_it(chromium: object, served: str) -> None:
     page.on("requestfailed", lambda request: troubles.append(request.url))
     page.goto(f"{served}/operators/GatherND.html#{case_anchor(CASE)}")
     assert page.locator("li:target").inner_text() == CASE
-    assert page.locator(".cell.known").first.evaluate("cell => getComputedStyle(cell).backgroundColor") == (
-        "rgb(220, 236, 251)"
-    )
+    colour = "cell => getComputedStyle(cell).backgroundColor"
+    assert page.locator(".numbers .cell.known").first.evaluate(colour) == "rgb(220, 236, 251)"
+    assert page.locator(".heat .cell.known").first.evaluate(colour) != "rgba(0, 0, 0, 0)"
     page.locator("#search input").fill("round")
     page.locator("#found a").first.wait_for()
     context.close()

@@ -57,6 +57,8 @@ class Point(NamedTuple):
     whole: bool
     target: str
     counts: dict[str, Counter[Reading]]
+    seconds: float = 0
+    """How long the whole run took."""
 
     @property
     def rates(self) -> dict[str, Rate]:
@@ -132,7 +134,10 @@ class RecordedRuns:
                 raise ValueError(why)
         held = sum(point.readings.total() for point in points.values())
         whole = not missing(run.header, part.end, held)
-        self._points += [point._replace(whole=whole) for point in points.values()]
+        self._points += [
+            point._replace(whole=whole, seconds=part.end.seconds if part.end else 0)
+            for point in points.values()
+        ]
         for operator, at, reading, number in operators:
             self._operators.setdefault(operator, {}).setdefault(at, Counter())[reading] += number
 

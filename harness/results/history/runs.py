@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ from packaging.version import InvalidVersion, Version
 from harness.model.errors import NothingRan, UsageError
 from harness.model.header import Header
 from harness.model.header import moment as time_of
-from harness.results.history.recorded import INVALID, Point, Rate
-from harness.results.runfile import NAMES, run_file
+from harness.results.history.recorded import INVALID, Point, Rate, RecordedRuns
+from harness.results.runfile import NAMES, RunReader, run_file
 
 _NAMED = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
 _RELEASE = re.compile(r"@ort-[^@,]+")
@@ -44,6 +44,35 @@ def _in_folder(folder: Path) -> Iterator[Path]:
         folders.sort()
         if not set(NAMES).isdisjoint(files):
             yield run_file(Path(name))
+
+
+def collect(
+    recorded: RecordedRuns,
+    files: list[Path],
+    count: Callable[[Path], None] = lambda _: None,
+) -> list[UsageError]:
+    """Add runs; return what is wrong with those that are left out, since they cannot be read to their end.
+
+    `count` takes the path of a run that was added. The same run id in two files is an error.
+    """
+    met: dict[str, Path] = {}
+    left_out: list[UsageError] = []
+    for path in files:
+        try:
+            run_id = RunReader(path).header.run_id
+        except UsageError as error:
+            left_out.append(error)
+            continue
+        other = met.setdefault(run_id, path)
+        if other is not path:
+            raise UsageError(f"{path}: run {run_id} is also {other}: move one of them away")
+    for path in met.values():
+        try:
+            recorded.add(RunReader(path))
+            count(path)
+        except UsageError as error:
+            left_out.append(error)
+    return left_out
 
 
 class Moment(NamedTuple):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.model.case import Validity
-from harness.model.facets import facets
+from harness.model.facets import dtype_key, facets
 from harness.model.header import Expectation, Header
 from harness.model.reference.feature_levels import level_key
 from harness.model.result import Result, inexpressible
@@ -35,10 +35,11 @@ from harness.results.unexpected import clipped
 
 class OperatorCounts(NamedTuple):
     """What a target did with an operator's cases in one run: all of them, the valid ones by the level that
-    first allows them, and the invalid ones."""
+    first allows them and by the element type of the first input, and the invalid ones."""
 
     total: Tally
     by_level: dict[str, Tally]
+    by_type: dict[str, Tally]
     invalid: Tally
 
     @property
@@ -181,11 +182,14 @@ def _counts(tables: Tables) -> dict[str, dict[str, OperatorCounts]]:
     found: dict[str, dict[str, OperatorCounts]] = {target: {} for target in tables.targets}
     invalid = tables.by("operator", "target", validity=Validity.INVALID)
     for (operator, target), tally in tables.by("operator", "target").items():
-        of = OperatorCounts(tally, {}, invalid.get((operator, target), Tally()))
+        of = OperatorCounts(tally, {}, {}, invalid.get((operator, target), Tally()))
         found[str(target)][str(operator)] = of
     by_level = tables.by("operator", "target", "level", validity=Validity.VALID)
     for (operator, target, level), tally in by_level.items():
         found[str(target)][str(operator)].by_level[str(level)] = tally
+    by_type = tables.by("operator", "target", "dtype", validity=Validity.VALID, variant="")
+    for (operator, target, dtype), tally in by_type.items():
+        found[str(target)][str(operator)].by_type[str(dtype)] = tally
     return found
 
 
@@ -260,10 +264,10 @@ class Site:
     def cell(self, operator: str, column: ReleaseColumn) -> SiteCell:
         """Count an operator in the run of a column that has most of its results, the newest of several; a run
         in which the target did something goes before any other."""
-        found = self._held(operator, column.moments)
-        if not found:
+        found = self._most(operator, column)
+        if found is None:
             return SiteCell(Tally(), "")
-        moment, tally = max(found, key=lambda each: (each[1].run > 0, each[1].selected))
+        moment, tally = found
         most = max(of.selected for _, of in self._held(operator, self.history.lines[column.target]))
         if tally.selected < most:
             return SiteCell(tally, f"part: {tally.selected:,} of {most:,}")
@@ -274,6 +278,31 @@ class Site:
         return [
             (moment, found.total) for moment in reversed(moments) if (found := self.of(moment).get(operator))
         ]
+
+    def _most(self, operator: str, column: ReleaseColumn) -> tuple[Moment, Tally] | None:
+        """Return the run of a column that has most of an operator's results, and their counts."""
+        found = self._held(operator, column.moments)
+        return max(found, key=lambda each: (each[1].run > 0, each[1].selected), default=None)
+
+    def type_cell(self, operator: str, column: ReleaseColumn, dtype: str) -> SiteCell:
+        """Count the valid cases of an operator with an element type, in the run that `cell` takes."""
+        found = self._most(operator, column)
+        return SiteCell((self.of(found[0])[operator].by_type if found else {}).get(dtype, Tally()), "")
+
+    @cached_property
+    def types(self) -> dict[str, list[str]]:
+        """The element types of each operator's valid cases."""
+        found: dict[str, set[str]] = {operator: set() for operator in self.operators}
+        for run in self.runs.values():
+            for of in run.counts.values():
+                for operator, counts in of.items():
+                    found[operator].update(counts.by_type.keys() - {""})
+        return {operator: sorted(of, key=dtype_key) for operator, of in found.items()}
+
+    @cached_property
+    def newest(self) -> list[ReleaseColumn]:
+        """The newest release of each target."""
+        return list({column.target: column for column in self.columns}.values())
 
     def rows(self, operator: str, target: str) -> list[OperatorRow]:
         """Return an operator's history on a target, oldest first, equal neighbours folded."""
