@@ -5,8 +5,10 @@ import re
 import msgspec
 import pytest
 
+from harness.model.case import Validity
 from harness.model.header import Against, Asked
 from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.summary import summarize, target_facts
 from harness.results.tables import tabulate
 from tests import synthetic
@@ -97,3 +99,22 @@ def test_what_no_entry_was_written_for_is_no_regression_of_its_release(
     remarks = summarize(tabulate(header, found, synthetic.end_of(found))).remarks
     expected = "with 1.23.0 may be as old as that release, and is no regression of it."
     assert [line.endswith(expected) for line in remarks if "were reviewed" in line] == [True] * said
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "tone", "sentence"),
+    [
+        ((Outcome.UNSUPPORTED, Outcome.UNSUPPORTED), "warn", "Nothing unexpected in 2 results, but no valid case is correct on cpu."),
+        ((Outcome.UNSUPPORTED, Outcome.PASS), "good", "Nothing unexpected in 2 results."),
+    ],
+)  # fmt: skip
+def test_a_run_without_a_correct_result_is_not_praised(
+    outcomes: tuple[Outcome, ...], tone: str, sentence: str
+) -> None:
+    cases = zip(synthetic.results(2, {"cpu": CPU}, faults=0), outcomes, strict=True)
+    found = [
+        msgspec.structs.replace(result, validity=Validity.VALID, outcome=outcome, verdict=Verdict.EXPECTED)
+        for result, outcome in cases
+    ]
+    summary = summarize(tabulate(synthetic.header({"cpu": CPU}), found, synthetic.end_of(found)))
+    assert (summary.tone, summary.sentence) == (tone, sentence)

@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from harness.model.case import Validity
 from harness.model.header import Against, End, Header, moment
 from harness.model.result import CANNOT_BE_ASKED, NOT_EXPRESSIBLE
 from harness.model.target_info import CPU, DIRECTML, TargetInfo
-from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict
+from harness.model.verdict import NOT_EXECUTED, Outcome, Reading, Verdict
 from harness.results.memory import KINDS
 from harness.results.reading_rows import unexpected_words
 from harness.results.runfile import RunReader
@@ -109,6 +110,14 @@ def _verdict(tables: Tables, *, incomplete: bool) -> tuple[Tone, str]:
         return "warn", f"{nothing}; {' and '.join(changed)}."
     if absent := total.outcomes[Outcome.UNAVAILABLE]:
         return "warn", f"{nothing}, {absent:,} of them of a target that is not available."
+    none = [
+        target
+        for target in tables.targets
+        if not (valid := tables.tally(target=target, validity=Validity.VALID)).correct
+        and valid.selected > valid[Reading.NOT_JUDGED]
+    ]
+    if none:
+        return "warn", f"{nothing}, but no valid case is correct on {_together(none)}."
     without = f", without {_listed(left_out)}" if (left_out := tables.header.targets_left_out) else ""
     return "good", f"{nothing}{without}."
 
