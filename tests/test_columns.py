@@ -166,6 +166,7 @@ _ASKED: list[tuple[str, ...]] = [
     ("compare", "RUN", "BASE", "--format", "json"),
     *(("explain", "RUN", "--known", "--format", name) for name in ("json", "html")),
     ("explain", "RUN", "--against", "BASE", "--format", "json"),
+    ("annotate", "RUN"),
     *(("history", "RUN", "--case", "CASE", "--format", name) for name in ("json", "svg")),
 ]
 
@@ -194,6 +195,39 @@ def test_every_report_has_the_same_bytes(tmp_path: Path, asked: tuple[str, ...])
     assert run_file(folders[1]).name == "run.parquet"
     assert told[0] == told[1]
     assert told[0][1]
+
+
+def test_a_site_has_the_same_bytes(tmp_path: Path) -> None:
+    run = write_explained(tmp_path / "run.jsonl", 400, faults=0.2)
+    for source in (run, columns_of(run)):
+        assert harness("site", source, "-o", tmp_path / f"of{source.suffix}").code == 0
+    one, other = (tmp_path / f"of{suffix}" for suffix in (".jsonl", ".parquet"))
+    names = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
+    assert names
+    for name in names:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("age", "of", "said"),
+    [(1, "same", "1000"), (-1, "same", "40"), (1, "other", "40"), (1, "damaged", "run.parquet: damaged columns: ")],
+)  # fmt: skip
+def test_columns_beside_a_run_stand_for_it(tmp_path: Path, age: int, of: str, said: str) -> None:
+    """Columns of the same header that are no older are asked in place of the lines; here they have more rows, which
+    no run writes."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    run = write_results(folder / "run.jsonl", list(results(20)))
+    other = write_results(tmp_path / "other.jsonl", list(results(500)))
+    if of == "other":
+        other = write_history(tmp_path, 1, {CASE: "p"})
+    beside = columns_of(other).rename(folder / "run.parquet")
+    if of == "damaged":
+        beside.write_bytes(beside.read_bytes()[:-100])
+    then = run.stat().st_mtime + age
+    os.utime(beside, (then, then))
+    ended = harness("query", "SELECT count(*) AS n FROM results", folder, "--format", "csv")
+    assert said in ended.out + ended.err
 
 
 def test_files_of_earlier_versions() -> None:

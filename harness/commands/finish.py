@@ -1,4 +1,5 @@
-"""Ends a run: the terminal summary, `report.md` and `report.html` beside the run file, the job summary."""
+"""Ends a run: the terminal summary, `report.md`, `report.html` and the columns of a long run beside its run file, the job
+summary."""
 
 from __future__ import annotations
 
@@ -9,25 +10,31 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import nowhere
-from harness.commands.report import write_reports
+from harness.commands.report import write_report, write_reports
 from harness.model.errors import UsageError
 from harness.render.console import Console
 from harness.render.html import read_page
 from harness.render.report import render_markdown
 from harness.render.terminal import render_terminal
+from harness.results import columns
 from harness.results.guidance import next_steps
 
 _LONG = 10 << 20
-"""Bytes of a run file from which its reports take several seconds."""
+"""Bytes of a run file from which its reports take several seconds, and columns beside it save more than they take."""
 
 
 def finish(path: Path) -> None:
     """Render what every run ends with; a report that cannot be written is one line, the results stay."""
-    if path.stat().st_size >= _LONG:
+    long = path.stat().st_size >= _LONG
+    if long:
         click.echo("writing reports", err=True)
     report, payload = read_page(path)
+    also = "report.md  report.html"
     try:
         write_reports(report, payload, path.parent)
+        if long and report.tables.end is not None:
+            write_report(path, "parquet", path.with_name(f"run{columns.SUFFIX}"))
+            also = f"run{columns.SUFFIX}  {also}"
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -39,7 +46,7 @@ def finish(path: Path) -> None:
             click.echo(f"harness: {job_summary}: cannot be written: {error.strerror}", err=True)
     try:
         render_terminal(report, Console())
-        click.echo(f"\n{path}  report.md  report.html")
+        click.echo(f"\n{path}  {also}")
         if report.summary.tone == "bad":
             for step in next_steps(report.tables, str(path.parent)):
                 click.echo(f"{step.what}:\n  {step.command}")

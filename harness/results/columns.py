@@ -254,6 +254,16 @@ def lines(path: Path) -> Iterator[bytes]:
             yield b"{"
 
 
+def _beside(sql: Any, run: RunReader) -> Path:
+    """Return the columns of the same run beside its lines, which are not older; else the lines."""
+    found = run.path.parent / f"run{SUFFIX}"
+    if not there(found) or found.stat().st_mtime_ns < run.path.stat().st_mtime_ns:
+        return run.path
+    with _faults(f"{found}: damaged columns"):
+        same = _marks(sql, found).get("header") == msgspec.json.encode(run.header).decode()
+    return found if same else run.path
+
+
 class Answer(NamedTuple):
     """The rows that a question in SQL has, read as they are needed, and the ids of the runs that have no end."""
 
@@ -278,8 +288,8 @@ class RunColumns(NamedTuple):
 
 
 class Dataset:
-    """Runs as one table, `results`, with the column `run`. A run of lines is written as columns in a folder that is
-    removed at the end."""
+    """Runs as one table, `results`, with the column `run`. A run of lines without columns beside it is written as columns
+    in a folder that is removed at the end."""
 
     def __init__(self, what: str) -> None:
         """Open an empty one; `what` is what an error begins with that no run is at fault for."""
@@ -305,9 +315,9 @@ class Dataset:
     @contextlib.contextmanager
     def part(self, run: RunReader) -> Iterator[RunColumns]:
         """Yield a run, which belongs to the dataset if nothing is raised. Errors: UsageError for a damaged run."""
-        with _faults(f"{run.path}: damaged columns"):
-            path = run.path
-            if not there(path):
+        path = run.path if there(run.path) else _beside(self.sql, run)
+        with _faults(f"{path}: damaged columns"):
+            if path == run.path and not there(path):
                 path = self.folder / f"{len(self.paths)}{SUFFIX}"
                 write(run, path)
             end = msgspec.json.decode(_marks(self.sql, path).get("end", "null"), type=End | None)

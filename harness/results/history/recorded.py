@@ -98,7 +98,7 @@ class RecordedRuns:
         with self._data.part(run) as part:
             groups = part.rows(
                 f"operator, target, {_LEVEL}, validity, outcome, verdict, reading, placed_on, {_ASKED}, count(*)",
-                "GROUP BY ALL",
+                "GROUP BY ALL ORDER BY ALL",
             )
             ((doubled,),) = part.rows('count(*) - count(DISTINCT hash("case", target))')
             if doubled:
