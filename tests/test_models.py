@@ -12,7 +12,10 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from harness.compile.models import read_model
+from harness.model.case import Tensor
 from harness.operators import sampling
+from harness.run.recording import executed
+from harness.targets.execution import Execution
 from tests.models import FLOAT, MODELS, Builder, transformer_block, value
 from tests.running import Ended, complaint, harness, results_of
 
@@ -124,6 +127,26 @@ def test_a_wrong_fusion_has_its_transformer() -> None:
     assert "right without WeightBiasQuantization" in ended.out
     wrong = [each for each in results_of(Path("out")).values() if each["outcome"] == "mismatch"]
     assert {tuple(each["culprit"]) for each in wrong} == {("WeightBiasQuantization",)}
+
+
+def test_a_run_of_other_sizes_in_a_session_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a session keeps from its first run must not shape a later one: here the outputs of the larger run are lost."""
+    model = saved(MODELS["transformer_block"]())
+    assert harness("model", model, "-t", "cpu", "-o", "right").code == 0
+    whole = report("right")["whole"]
+    assert [each["resized"] < 1e-4 and each["repeats"] for each in whole] == [True] * 4
+
+    def forgetful(*asked: Any) -> list[Execution]:
+        done = executed(*asked)
+        outputs = [
+            Tensor(each.dtype, np.zeros_like(each.array)) for run in done[2:3] for each in run.outputs or ()
+        ]
+        return [*done[:2], *(each._replace(outputs=outputs) for each in done[2:3]), *done[3:]]
+
+    monkeypatch.setattr("harness.run.whole_model.executed", forgetful)
+    ended = harness("model", model, "-t", "cpu", "-o", "wrong")
+    assert ended.code == 1
+    assert "with free dimensions one larger" in " ".join(ended.out.split())
 
 
 def test_of_a_large_call_a_sample_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:

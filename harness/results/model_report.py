@@ -62,7 +62,8 @@ class WholeRun(msgspec.Struct, frozen=True):
 
     `apart` is the difference of its outputs from those of the unoptimised CPU run, `moved` from those without
     optimisation on the same target, `noise` what a rounding of every weight and input changes. `elsewhere` counts by
-    provider the nodes that ran on another. `repeats` says whether a second run in the session gave the same bits.
+    provider the nodes that ran on another. `repeats` says whether further runs in the session gave the same bits; `resized`
+    is how far a run between them, whose free dimensions were one larger, is from one without optimisation in its own session.
     `culprit` is the transformer without which it moves no further than rounding does.
     """
 
@@ -79,12 +80,19 @@ class WholeRun(msgspec.Struct, frozen=True):
     transformers: tuple[str, ...] = ()
     culprit: tuple[str, ...] = ()
     repeats: bool | None = None
+    resized: float | None = None
     seconds: float = 0.0
 
     @property
     def wrong(self) -> bool:
-        """Say whether it does not run, gives other bits in a second run, or what is finite without optimisation is not."""
-        return bool(self.error) or self.repeats is False or (self.moved or 0.0) >= ENDLESS
+        """Say whether it does not run, gives other bits in a second run, or what is finite without optimisation is not; or
+        whether outputs of other sizes are far from what they are in a session of their own."""
+        return bool(self.error) or self.repeats is False or (self.moved or 0.0) >= ENDLESS or self.misfits
+
+    @property
+    def misfits(self) -> bool:
+        """Say whether other sizes move outputs where the sizes of the session's first run do not."""
+        return not self.moves and (self.resized or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
 
     @property
     def moves(self) -> bool:

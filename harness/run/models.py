@@ -65,11 +65,12 @@ def take_apart(
         for model in models:
             inputs = ModelInputs(model, given.sizes, given.seed)
             fed = inputs.tensors(given.data)
+            resized = _resized(model, inputs.sizes, given)
             found.drawn.extend(inputs.drawn)
             found.sizes.update(inputs.sizes)
             prefix = f"{model.path.stem}:" if len(models) > 1 else ""
             recording = Recording(model, pool, lambda done, total: tell(RECORDING, done, total))
-            _record(recording, found, calls, model, fed, prefix)
+            _record(recording, found, calls, model, (fed, resized), prefix)
     except NothingRan as error:
         free = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
         hint = (
@@ -87,17 +88,25 @@ def take_apart(
     return found
 
 
+def _resized(model: Model, sizes: Mapping[str, int], given: ModelInput) -> dict[str, Tensor] | None:
+    """Draw inputs of which every free dimension is one larger; None where there is none, or inputs are given."""
+    if not sizes or given.data is not None:
+        return None
+    return ModelInputs(model, {name: size + 1 for name, size in sizes.items()}, given.seed).tensors(None)
+
+
 def _record(
     recording: Recording,
     found: TakenApart,
     calls: ModelCalls,
     model: Model,
-    fed: dict[str, Tensor],
+    inputs: tuple[dict[str, Tensor], dict[str, Tensor] | None],
     prefix: str,
 ) -> None:
     made: dict[str, int] = {}
     names: dict[str, str] = {}
     first, outputs = len(found.nodes), []
+    fed, resized = inputs
     for recorded in recording.nodes(fed):
         name = prefix + recorded.name
         names |= dict.fromkeys(recorded.node.output, name)
@@ -110,7 +119,7 @@ def _record(
         outputs.append(recorded.node.output[0])
     found.models.append(
         RecordedModel(
-            model, fed, recording.outputs, recording.kept, recording.constant, names, first, outputs
+            model, fed, resized, recording.outputs, recording.kept, recording.constant, names, first, outputs
         )
     )
 

@@ -6,7 +6,7 @@ A body of If, Loop or Scan is run once more by itself, as its first iteration ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
@@ -38,17 +38,18 @@ class RecordedNode(NamedTuple):
 
 def execute(pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: str) -> Execution:
     """Run a graph once."""
-    return executed(pool, graph, inputs, name, 1)[0]
+    return executed(pool, graph, [inputs], name)[0]
 
 
 def executed(
-    pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: str, times: int
+    pool: WorkerPool, graph: Graph, runs: Iterable[Mapping[str, Tensor]], name: str
 ) -> list[Execution]:
-    """Run a graph several times in one session."""
-    specs = tuple(TensorSpec(key, each.dtype, each.array.shape) for key, each in inputs.items())
-    case = Case(name, name, 0, {}, specs)
-    prepared = Prepared(case, Call({}, {}, {}, 0), tuple(inputs.values()))
-    units = iter([GraphCases(graph, [prepared._replace() for _ in range(times)])])
+    """Run a graph in one session, with these inputs one after the other."""
+    prepared = []
+    for inputs in runs:
+        specs = tuple(TensorSpec(key, each.dtype, each.array.shape) for key, each in inputs.items())
+        prepared.append(Prepared(Case(name, name, 0, {}, specs), Call({}, {}, {}, 0), tuple(inputs.values())))
+    units = iter([GraphCases(graph, prepared)])
     with closing(pool.run(units, keep=True)) as answers:
         return [execution for _, _, execution in answers]
 

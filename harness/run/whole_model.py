@@ -29,11 +29,13 @@ from harness.targets.target import Target
 
 
 class RecordedModel(NamedTuple):
-    """A model with what it was fed and what its recording kept; `names` are its nodes' by their outputs, `first` is the
-    number of its first node among those of all models, `outputs_of_nodes` the first output of each."""
+    """A model with what it was fed, what fits other sizes of its free dimensions, and what its recording kept; `names` are
+    its nodes' by their outputs, `first` is the number of its first node among those of all models, `outputs_of_nodes` the
+    first output of each."""
 
     model: Model
     fed: Mapping[str, Tensor]
+    resized: Mapping[str, Tensor] | None
     outputs: Mapping[str, Tensor]
     kept: Mapping[str, Tensor]
     constant: set[str]
@@ -163,9 +165,13 @@ class WholeModel:
         random = any(node.op_type in RANDOM for node in model.graph.node)
         off: Sequence[Tensor] | None = None
         noise = 0.0
+        runs, expected = [fed, fed], None
+        if recorded.resized is not None:
+            expected = execute(pool, plain, recorded.resized, name).outputs
+            runs += [recorded.resized, fed] if expected is not None else []
         for level in get_args(Optimization):
             graph = plain._replace(optimization=level)
-            done, again = executed(pool, graph, fed, name, 2)
+            done, again, *later = executed(pool, graph, runs, name)
             if done.outputs is None:
                 self.runs.append(WholeRun(target.name, name, level, _said(done), done.ended is not None))
                 continue
@@ -184,7 +190,10 @@ class WholeModel:
                 elsewhere=dict(Counter(where for where, _ in nodes if where != target.provider)),
                 nodes=len(nodes),
                 transformers=done.transformers,
-                repeats=None if random or again.outputs is None else _same(done.outputs, again.outputs),
+                repeats=None
+                if random or again.outputs is None
+                else all(_same(done, each) for each in (again, *later[1:])),
+                resized=None if random or expected is None else _resized(later[0], expected),
                 seconds=round(done.seconds, 3),
             )
             if level != "off":
@@ -226,10 +235,16 @@ class WholeModel:
         return ()
 
 
-def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
-    return all(
-        a.dtype == b.dtype and a.array.tobytes() == b.array.tobytes() for a, b in zip(one, other, strict=True)
+def _same(one: Execution, other: Execution) -> bool:
+    return other.outputs is not None and all(
+        a.dtype == b.dtype and a.array.tobytes() == b.array.tobytes()
+        for a, b in zip(one.outputs or (), other.outputs, strict=True)
     )
+
+
+def _resized(done: Execution, expected: Sequence[Tensor]) -> float:
+    """Return how far outputs of other sizes are from the `expected`; endless where there are none."""
+    return ENDLESS if done.outputs is None else min(apart(done.outputs, expected), ENDLESS)
 
 
 def _said(done: Execution) -> str:
