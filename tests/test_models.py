@@ -293,3 +293,22 @@ def test_a_target_that_is_not_here_is_said() -> None:
     ended = harness("model", saved(MODELS["looping_decoder"]()), "-t", "plugin=absent.so", "-o", "out")
     assert ended.code == 3
     assert "is not available" in ended.out
+
+
+def test_known_defects_of_other_releases_are_listed() -> None:
+    entry = {
+        "when": {"provider": "CPUExecutionProvider", "onnxruntime": ">=1.20,<1.28"},
+        "match": ["Erf"],
+        "expect": "crash",
+        "title": "Erf of everything",
+        "reason": "it ends the process",
+        "link": "https://example.org/1",
+    }
+    Path("known.yaml").write_text(json.dumps([entry]))
+    model = saved(MODELS["transformer_block"]())
+    ended = harness("model", model, "-t", "cpu", "-o", "out", "--expectations", "known.yaml")
+    assert ended.code == 0
+    (known,) = report("out")["known"]
+    assert (known["title"], known["calls"], known["holds"]) == ("Erf of everything", 1, False)
+    assert "since 1.20, mended in 1.28" in ended.out
+    assert "not in this release" in ended.out

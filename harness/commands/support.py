@@ -14,7 +14,7 @@ from harness.commands.named_path import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.case import Case
 from harness.model.errors import UsageError
-from harness.model.header import SCHEMA, Expectation, Header
+from harness.model.header import SCHEMA, Header
 from harness.model.query import Query
 from harness.model.result import Result
 from harness.model.target_info import CPU, DIRECTML, DML, TargetInfo
@@ -102,7 +102,7 @@ def _planned(query: Query, targets: list[Target], known: Expectations) -> Iterat
         info = _info(target)
         results = [_not_run(case, target.name) for case in cases]
         header = Header(SCHEMA, "planned", "", 0, {}, {target.name: info})
-        yield from planned_rows(tabulate(header, results, None), _entries(known, target.name, info, cases))
+        yield from planned_rows(tabulate(header, results, None), known.defects(target.name, info, cases))
 
 
 def _not_run(case: Case, target: str) -> Result:
@@ -124,16 +124,3 @@ def _info(target: Target) -> TargetInfo:
     with suppress(PackageNotFoundError):
         release = release or version("onnxruntime")
     return TargetInfo(CPU, onnxruntime=release)
-
-
-def _entries(
-    known: Expectations, name: str, info: TargetInfo, cases: list[Case]
-) -> Iterator[tuple[Expectation, int, bool]]:
-    """Yield the entries of a provider's defects that speak of a case, those of other releases as well."""
-    operators = {case.operator for case in cases}
-    for located in known.entries:
-        anywhere = located.entry.when.model_copy(update={"onnxruntime": None, "directml": None})
-        if located.general or not anywhere.holds(name, info) or not located.speaks_of(operators):
-            continue
-        if number := sum(located.matches(case.id) for case in cases):
-            yield located.stated(), number, located.entry.when.holds(name, info)

@@ -29,7 +29,8 @@ from harness.render.document import (
 from harness.render.model_picture import draw_graph, draw_growth
 from harness.render.terminal import details
 from harness.render.text import line
-from harness.results.model_report import ModelView, RegionRow, WholeRun
+from harness.results.defects import release_words, releases
+from harness.results.model_report import KnownDefect, ModelView, RegionRow, WholeRun
 from harness.results.summary import count
 
 _NODES = 3
@@ -123,6 +124,8 @@ def _sections(view: ModelView) -> Iterator[Section]:
     findings = list(_findings(view))
     if findings:
         yield Section("findings", "What is not right", [Items(findings)])
+    if report.known:
+        yield Section("known", "Known defects of these calls, in any release", [_known(report.known)])
     if report.whole:
         yield Section("whole", "The whole model, as deployed", _whole(view))
     if report.regions:
@@ -175,6 +178,23 @@ def _finding(view: ModelView, target: str, call: int, result: Result) -> Item:
     remarks.append(Remark("bug report", case=shlex.join(asked)))
     head = f"{row.text} on {target}: {view.verdict(target, call)}"
     return Item(head, remarks, row.case, "" if known is None else "known")
+
+
+def _known(found: Sequence[KnownDefect]) -> Items:
+    items = []
+    for each in found:
+        where = "" if each.holds else "not in this release"
+        items.append(
+            Item(
+                f"{each.title}: {count(each.calls, 'call')} on {each.target}",
+                [
+                    Remark(line(each.reason, 1000), link=each.link),
+                    Remark(release_words(*releases(each.releases)), "soft"),
+                ],
+                tag=where,
+            )
+        )
+    return Items(items)
 
 
 def _more_places(region: RegionRow) -> str:

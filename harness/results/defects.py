@@ -139,6 +139,12 @@ def releases(ranges: Mapping[str, str]) -> tuple[str, str]:
     return ", ".join(since), ", ".join(mended)
 
 
+def release_words(since: str, mended: str) -> str:
+    """Say in which releases a defect is: `since 1.24, mended in 1.28`, `every release`."""
+    said = [f"since {since}"] * bool(since) + [f"mended in {mended}"] * bool(mended)
+    return ", ".join(said) or "every release"
+
+
 def defect_words(rows: list[DefectLine]) -> str:
     """Write how many defects there are: `9 wrong, 1 crashed, 7 accepted`."""
     kinds = [

@@ -101,6 +101,19 @@ class WholeRun(msgspec.Struct, frozen=True):
         return (self.moved or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
 
 
+class KnownDefect(msgspec.Struct, frozen=True):
+    """An entry of a target's provider that speaks of calls, of whatever release; `holds` says whether the target's release
+    has the defect, `releases` are the version ranges that have it."""
+
+    target: str
+    title: str
+    reason: str
+    link: str
+    calls: int
+    releases: dict[str, str]
+    holds: bool
+
+
 class RegionRow(msgspec.Struct, frozen=True):
     """Nodes that an optimizer changed, judged by the composition of their formulas: `text` says what became of what,
     `case` is the id of its case, `places` the nodes of each place where the model has the like."""
@@ -126,6 +139,7 @@ class ModelReport(msgspec.Struct, frozen=True):
     regions: tuple[RegionRow, ...] = ()
     growth: dict[str, tuple[float | None, ...]] = {}
     remarks: tuple[str, ...] = ()
+    known: tuple[KnownDefect, ...] = ()
     schema: int = SCHEMA
 
 

@@ -10,7 +10,7 @@ from harness.model.case import BEYOND, Validity
 from harness.model.header import Expectation
 from harness.model.reference.feature_levels import level_key
 from harness.model.target_info import TargetInfo
-from harness.results.defects import defects, releases
+from harness.results.defects import defects, release_words, releases
 from harness.results.support import LOWERS_TO_DIRECTML, measured, support
 from harness.results.tables import Tables
 from harness.results.tally import Tally
@@ -29,9 +29,8 @@ class KnownHere(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Say in which releases: `since 1.24, mended in 1.28`, `every release`."""
-        said = [f"since {self.since}"] * bool(self.since) + [f"mended in {self.mended}"] * bool(self.mended)
-        return ", ".join(said) or "every release"
+        """Say in which releases (`release_words`)."""
+        return release_words(self.since, self.mended)
 
 
 class SupportRow(NamedTuple):

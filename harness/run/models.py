@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,8 @@ from harness.compile.model_inputs import ModelInputs
 from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError
-from harness.results.model_report import CallRow, ModelNode, ModelReport, ModelView, RegionRow
+from harness.model.header import Header
+from harness.results.model_report import CallRow, KnownDefect, ModelNode, ModelReport, ModelView, RegionRow
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.run.folders import check_vacant
@@ -26,6 +27,7 @@ from harness.run.recording import Recording
 from harness.run.request import Request
 from harness.run.whole_model import RecordedModel, WholeModel
 from harness.specs.expand import expand
+from harness.specs.expectations import load_expectations
 from harness.specs.load import load_specs
 from harness.targets.registry import parse_target
 
@@ -155,6 +157,13 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         regions=tuple(RegionRow(each.region.text, each.case, tuple(each.places)) for each in regions),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
         remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
+        known=tuple(
+            _known(
+                asked,
+                reader.header,
+                [cases[each.case.id] for each in found.calls if each.case and each.case.id in cases],
+            )
+        ),
     )
     view = ModelView(report, reader.header, results, asked.out)
     code = done.exit_code or int(any(each.wrong for each in report.whole))
@@ -163,6 +172,17 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     except OSError as error:
         raise UsageError(f"{asked.out / REPORT}: cannot be written: {error.strerror}") from error
     return view, code
+
+
+def _known(asked: Request, header: Header, cases: list[Case]) -> Iterator[KnownDefect]:
+    """Yield the entries of every target that speak of calls, those that hold first."""
+    entries = load_expectations(asked.expectations)
+    for target, info in header.targets.items():
+        found = [
+            KnownDefect(target, entry.name, entry.reason, entry.link, number, entry.releases or {}, holds)
+            for entry, number, holds in entries.defects(target, info, cases)
+        ]
+        yield from sorted(found, key=lambda each: not each.holds)
 
 
 def _too_large(number: int) -> tuple[str, ...]:

@@ -6,13 +6,14 @@ An entry applies to a target if every condition of its `when` holds there.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from harness.model.case import Case
 from harness.model.errors import SpecError
 from harness.model.header import Expectation
 from harness.model.query import Query
@@ -61,6 +62,19 @@ class Expectations:
             if any(located.entry.when.holds(name, info) for name, info in targets.items())
             and located.speaks_of(operators)
         }
+
+    def defects(
+        self, name: str, info: TargetInfo, cases: Collection[Case]
+    ) -> Iterator[tuple[Expectation, int, bool]]:
+        """Yield the entries of a provider's defects that speak of a case, those of other releases as well, with the number
+        of cases and whether the target's release has the defect."""
+        operators = {case.operator for case in cases}
+        for located in self.entries:
+            anywhere = located.entry.when.model_copy(update={"onnxruntime": None, "directml": None})
+            if located.general or not anywhere.holds(name, info) or not located.speaks_of(operators):
+                continue
+            if number := sum(located.matches(case.id) for case in cases):
+                yield located.stated(), number, located.entry.when.holds(name, info)
 
 
 def load_expectations(paths: Sequence[Path] = ()) -> Expectations:
