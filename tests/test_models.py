@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from harness.compile.models import read_model
 from harness.model.case import Tensor
@@ -105,7 +105,8 @@ def test_what_the_optimizer_fused_is_cut_out() -> None:
         assert result["transformers"]
 
 
-def test_a_wrong_fusion_has_its_transformer() -> None:
+def _wrongly_fused() -> ModelProto:
+    """A convolution between quantisers, whose weights a transformer of onnxruntime 1.32 quantises too coarsely."""
     b = Builder(13)
     zero, scale = b.weight("zero", np.uint8(128)), b.weight("scale", np.float32(0.05))
     kernel = np.random.default_rng(5).standard_normal((8, 3, 3, 3)).astype(np.float32)
@@ -114,14 +115,11 @@ def test_a_wrong_fusion_has_its_transformer() -> None:
     b.node("Conv", ["x_dq", b.weight("w", kernel)], "conv")
     b.node("QuantizeLinear", ["conv", scale, zero], "conv_q")
     b.node("DequantizeLinear", ["conv_q", scale, zero], "y")
-    ended = harness(
-        "model",
-        saved(b.model([value("x", FLOAT, 1, 3, 8, 8)], [value("y", FLOAT, 1, 8, 6, 6)])),
-        "-t",
-        "cpu",
-        "-o",
-        "out",
-    )
+    return b.model([value("x", FLOAT, 1, 3, 8, 8)], [value("y", FLOAT, 1, 8, 6, 6)])
+
+
+def test_a_wrong_fusion_has_its_transformer() -> None:
+    ended = harness("model", saved(_wrongly_fused()), "-t", "cpu", "-o", "out")
     assert ended.code == 1
     assert "the optimizer makes" in ended.out
     assert "right without WeightBiasQuantization" in ended.out
@@ -312,3 +310,16 @@ def test_known_defects_of_other_releases_are_listed() -> None:
     assert (known["title"], known["calls"], known["holds"]) == ("Erf of everything", 1, False)
     assert "since 1.20, mended in 1.28" in ended.out
     assert "not in this release" in ended.out
+
+
+def test_a_bug_report_needs_none_of_the_models_numbers() -> None:
+    model = _wrongly_fused()
+    assert harness("model", saved(model), "-t", "cpu", "-o", "out").code == 1
+    case = next(case for case, each in results_of(Path("out")).items() if each["outcome"] == "mismatch")
+    ended = harness("repro", "out", case, "-t", "cpu", "-o", "bug", "--redraw", "--spec", "out/specs")
+    assert (ended.code, ended.err.splitlines()[0]) == (0, "drawn anew: all")
+    (kernel,) = (numpy_helper.to_array(each) for each in model.graph.initializer if each.name == "w")
+    held = [numpy_helper.to_array(each) for each in onnx.load("bug/model.onnx").graph.initializer]
+    fed = [TensorProto.FromString(path.read_bytes()) for path in Path("bug").rglob("*.pb")]
+    numbers = {float(number) for each in (*held, *map(numpy_helper.to_array, fed)) for number in each.ravel()}
+    assert numbers.isdisjoint(kernel.ravel().tolist())

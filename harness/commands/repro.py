@@ -39,6 +39,7 @@ from harness.targets.target import Target, session_config, session_threads
 from harness.triage.mended import mended
 from harness.triage.recorded import Recorded, recorded_failure
 from harness.triage.recorded_target import recorded_target
+from harness.triage.redrawn import redrawn
 from harness.triage.reduction.reducer import Flaky
 from harness.triage.repro.failure import Failure, SessionSettings
 from harness.triage.repro.folder import write_repro
@@ -66,6 +67,11 @@ _LARGEST = 4 << 20
     metavar="TARGET",
     help="Target on which CASE fails; required with --case, or if it fails on several targets.",
 )
+@click.option(
+    "--redraw",
+    is_flag=True,
+    help="Draw the numbers of all inputs anew, of the same mean, deviation and range, where CASE fails alike with them.",
+)
 @click.option("--reduce", "first_reduce", is_flag=True, help="Reduce the case first.")
 @click.option(
     "--bisect", type=NamedPath(), metavar="FILE", help="Table from `harness bisect --format markdown`."
@@ -85,6 +91,7 @@ def repro(
     output: Path,
     case_file: Path | None,
     target: str | None,
+    redraw: bool,
     first_reduce: bool,
     bisect: Path | None,
     newest: bool,
@@ -127,7 +134,9 @@ def repro(
             f"--newest runs releases of ONNX Runtime, which has no part in {chosen.name!r}; "
             "`harness run -t directml@levels` runs the newest DirectML.dll of each level"
         )
-    failure = _failure(chosen, case, spec, seed, record, commands, first_reduce=first_reduce, timeout=timeout)
+    failure = _failure(
+        chosen, case, spec, seed, record, commands, redraw=redraw, first_reduce=first_reduce, timeout=timeout
+    )
     if newest:
         failure = failure._replace(mended=mended(failure, seed=seed, timeout=timeout))
     for path in write_repro(failure._replace(origin=failure.origin or origin), output, table):
@@ -142,6 +151,7 @@ def _failure(
     record: Recorded | None,
     commands: list[str],
     *,
+    redraw: bool,
     first_reduce: bool,
     timeout: float,
 ) -> Failure:
@@ -149,7 +159,7 @@ def _failure(
     try:
         probes = Probes(target, timeout=timeout, seed=seed)
     except TargetUnavailable as error:
-        if record is None or first_reduce:
+        if record is None or first_reduce or redraw:
             raise
         click.echo(
             f"{target.name} cannot run here, so the repro shows what the run recorded: {error}", err=True
@@ -157,6 +167,11 @@ def _failure(
         return _from_record(target, record, commands)
     with probes:
         origin = None
+        if redraw:
+            other = redrawn(probes, case, spec)
+            case, spec = other.case, other.spec
+            kept = f"all but those of {', '.join(other.kept)}" if other.kept else "all"
+            click.echo(f"drawn anew: {kept}", err=True)
         if first_reduce:
             found = reduce_case(probes, case, spec)
             if isinstance(found, Flaky):

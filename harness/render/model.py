@@ -174,7 +174,7 @@ def _finding(view: ModelView, target: str, call: int, result: Result) -> Item:
     remarks.append(Remark("; ".join(details(result))))
     if known is not None:
         remarks.append(Remark(f"known: {known.name}: {known.reason}", "soft", link=known.link or ""))
-    asked = ["harness", "repro", str(view.folder), row.case, "-t", target, "-o", "bug", "--reduce"]
+    asked = ["harness", "repro", str(view.folder), row.case, "-t", target, "-o", "bug", "--redraw", "--reduce"]
     remarks.append(Remark("bug report", case=shlex.join(asked)))
     head = f"{row.text} on {target}: {view.verdict(target, call)}"
     return Item(head, remarks, row.case, "" if known is None else "known")
