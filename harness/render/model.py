@@ -30,9 +30,10 @@ from harness.render.model_picture import draw_graph, draw_growth
 from harness.render.terminal import details
 from harness.render.text import line
 from harness.results.defects import release_words, releases
-from harness.results.model_report import KnownDefect, ModelView, RegionRow, WholeRun
+from harness.results.model_report import DefectOfCalls, ModelView, RegionRow, WholeRun
 from harness.results.summary import count
 
+_REPORTED = ("-o", "bug", "--redraw", "--reduce")
 _NODES = 3
 _STYLES: dict[str, Style] = {"wrong": "bad", "crashed": "bad", "accepted": "warn", "not supported": "warn"}
 _VERDICTS = ("correct", "wrong", "crashed", "accepted", "not supported", "not judged", "compared")
@@ -174,13 +175,13 @@ def _finding(view: ModelView, target: str, call: int, result: Result) -> Item:
     remarks.append(Remark("; ".join(details(result))))
     if known is not None:
         remarks.append(Remark(f"known: {known.name}: {known.reason}", "soft", link=known.link or ""))
-    asked = ["harness", "repro", str(view.folder), row.case, "-t", target, "-o", "bug", "--redraw", "--reduce"]
+    asked = ["harness", "repro", str(view.folder), row.case, "-t", target, *_REPORTED]
     remarks.append(Remark("bug report", case=shlex.join(asked)))
     head = f"{row.text} on {target}: {view.verdict(target, call)}"
     return Item(head, remarks, row.case, "" if known is None else "known")
 
 
-def _known(found: Sequence[KnownDefect]) -> Items:
+def _known(found: Sequence[DefectOfCalls]) -> Items:
     items = []
     for each in found:
         where = "" if each.holds else "not in this release"

@@ -101,7 +101,7 @@ class WholeRun(msgspec.Struct, frozen=True):
         return (self.moved or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
 
 
-class KnownDefect(msgspec.Struct, frozen=True):
+class DefectOfCalls(msgspec.Struct, frozen=True):
     """An entry of a target's provider that speaks of calls, of whatever release; `holds` says whether the target's release
     has the defect, `releases` are the version ranges that have it."""
 
@@ -139,7 +139,7 @@ class ModelReport(msgspec.Struct, frozen=True):
     regions: tuple[RegionRow, ...] = ()
     growth: dict[str, tuple[float | None, ...]] = {}
     remarks: tuple[str, ...] = ()
-    known: tuple[KnownDefect, ...] = ()
+    known: tuple[DefectOfCalls, ...] = ()
     schema: int = SCHEMA
 
 

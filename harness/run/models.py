@@ -16,7 +16,7 @@ from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError
 from harness.model.header import Header
-from harness.results.model_report import CallRow, KnownDefect, ModelNode, ModelReport, ModelView, RegionRow
+from harness.results.model_report import CallRow, DefectOfCalls, ModelNode, ModelReport, ModelView, RegionRow
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.run.folders import check_vacant
@@ -174,12 +174,12 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     return view, code
 
 
-def _known(asked: Request, header: Header, cases: list[Case]) -> Iterator[KnownDefect]:
+def _known(asked: Request, header: Header, cases: list[Case]) -> Iterator[DefectOfCalls]:
     """Yield the entries of every target that speak of calls, those that hold first."""
     entries = load_expectations(asked.expectations)
     for target, info in header.targets.items():
         found = [
-            KnownDefect(target, entry.name, entry.reason, entry.link, number, entry.releases or {}, holds)
+            DefectOfCalls(target, entry.name, entry.reason, entry.link, number, entry.releases or {}, holds)
             for entry, number, holds in entries.defects(target, info, cases)
         ]
         yield from sorted(found, key=lambda each: not each.holds)
