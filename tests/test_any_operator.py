@@ -7,6 +7,7 @@ import pytest
 from harness.model.onnx_schemas import latest_opset, operator_schema
 from harness.operators import COLLECTED
 from tests.mutants.any_operator import red, samples, survives
+from tests.mutants.any_operator.careless import CAREFUL, CARELESS, careful, careless
 from tests.mutants.any_operator.conditions import WrongWhere, conditions
 from tests.mutants.any_operator.precision import imprecise
 from tests.mutants.any_operator.readings import readings
@@ -59,3 +60,15 @@ def test_a_kernel_that_is_right_turns_nothing_red() -> None:
     cases = samples("Clip")
     right = WrongWhere("nowhere", lambda _: True, lambda array: array[:0])
     assert list(red(right, cases)) == []
+
+
+@pytest.mark.parametrize("name", CARELESS)
+def test_kernels_that_are_right_for_ordinary_numbers_turn_two_cases_red(name: str) -> None:
+    cases = samples(name)
+    assert [each.name for each in careless(name) if survives(each, cases)] == []
+
+
+@pytest.mark.parametrize("name", CAREFUL)
+def test_kernels_as_good_as_the_formula_turn_nothing_red(name: str) -> None:
+    cases = samples(name)
+    assert [(each.name, case) for each in careful(name) for case in red(each, cases)] == []

@@ -13,7 +13,19 @@ import numpy as np
 
 from harness.operators import broadcasting
 from harness.operators.base import Call, Operator
-from harness.operators.bounded import Bounded, choose, erf, exp, log, maximum, minimum, sigmoid, tanh, where
+from harness.operators.bounded import (
+    Bounded,
+    choose,
+    erf,
+    exp,
+    log,
+    log1p,
+    maximum,
+    minimum,
+    sigmoid,
+    tanh,
+    where,
+)
 from harness.operators.elementwise import ELEMENTWISE
 from harness.operators.formulas import bounded
 
@@ -66,6 +78,12 @@ def celu(x: Bounded, alpha: float) -> Bounded:
 
 # ln(exp(x) + 1) = x + ln(1 + exp(-x))                               (Softplus)
 def softplus(x: Bounded) -> Bounded:
+    """Evaluate the formula with log1p: relative to the result, as kernels are. The sum written out is 0 in the tail."""
+    return where(x.value > 0, x + log1p(exp(-x)), log1p(exp(x)))
+
+
+def softplus_as_written(x: Bounded) -> Bounded:
+    """Evaluate ln(exp(x) + 1) with the sum, as the function body of Mish does in ONNX Runtime."""
     written = log(exp(x) + 1.0)
     return where(np.isfinite(written.error) | ~(x.value > 0), written, x + log(exp(-x) + 1.0))
 
@@ -77,7 +95,7 @@ def softsign(x: Bounded) -> Bounded:
 
 # x tanh(ln(1 + exp(x)))                                             (Mish)
 def mish(x: Bounded) -> Bounded:
-    return x * tanh(softplus(x))
+    return x * tanh(softplus_as_written(x))
 
 
 # x sigmoid(alpha x)                                                 (Swish)

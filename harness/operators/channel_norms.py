@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from harness.model.float_formats import Float64
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
 from harness.operators.bounded import Bounded, converted, either, sqrt
 from harness.operators.conditioned import Conditioned
@@ -34,7 +37,20 @@ def _standardised(x: Bounded, axes: tuple[int, ...], epsilon: float) -> Bounded:
 def _scaled(x: Bounded, mean: Bounded, square: Bounded, weight: Bounded, bias: Bounded) -> Bounded:
     root = sqrt(square)
     factor = weight / root
-    return either((x - mean) / root * weight + bias, x * factor + (bias - mean * factor))
+    standard = (x - mean) * factor + bias
+    once = Bounded(standard.value, standard.error + _rounding(x, mean, factor, bias), x.arithmetic)
+    return either((x - mean) / root * weight + bias, once)
+
+
+def _rounding(x: Bounded, mean: Bounded, factor: Bounded, bias: Bounded) -> Float64:
+    """Return how far X * factor + (B - mean * factor) is from (X - mean) * factor + B for one factor and mean, whatever
+    errors these have: the same in both products, they are those of the latter. What is left is the rounding of sums and
+    products of this size."""
+    x, mean, factor, bias = (
+        Bounded(np.abs(each.value) + each.error, np.zeros(each.shape), x.arithmetic)
+        for each in (x, mean, factor, bias)
+    )
+    return (x * factor + (bias + mean * factor)).error
 
 
 def _wide(vector: Bounded, x: Bounded) -> Bounded:
