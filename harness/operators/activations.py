@@ -16,6 +16,7 @@ from harness.operators.base import Call, Operator
 from harness.operators.bounded import (
     Bounded,
     choose,
+    either,
     erf,
     exp,
     log,
@@ -47,7 +48,9 @@ def hard_sigmoid(x: Bounded, alpha: float, beta: float) -> Bounded:
 
 # x max(0, min(1, x / 6 + 1 / 2))                                    (HardSwish)
 def hard_swish(x: Bounded) -> Bounded:
-    return x * hard_sigmoid(x, 1 / 6, 0.5)
+    """Evaluate the formula above, or x max(0, min(6, x + 3)) / 6 as PyTorch documents it, where that does not overflow."""
+    written, whole = x * hard_sigmoid(x, 1 / 6, 0.5), x * maximum(minimum(x + 3.0, 6.0), 0.0) / 6.0
+    return either(written, where(np.isfinite(whole.error), whole, written))
 
 
 # x + bias for x < -lambd, x - bias for x > lambd, else 0            (Shrink)
