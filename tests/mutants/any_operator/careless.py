@@ -176,7 +176,7 @@ CAREFUL: dict[str, dict[str, Kernel]] = {
         "log1p": _of_one("X", lambda x: np.log1p(np.exp(-np.abs(x))) + np.maximum(x, np.float32(0))),
     },
     "HardSwish": {
-        "x relu6(x + 3) / 6": _of_one("X", lambda x: x * np.clip(x + np.float32(3), 0, 6) / np.float32(6)),
+        "x (relu6(x + 3) / 6)": _of_one("X", lambda x: x * (np.clip(x + np.float32(3), 0, 6) / np.float32(6))),
     },
     "LayerNormalization": {"two passes, times 1/root": _layer_norm_in_two_passes},
     "InstanceNormalization": {"a factor for each channel": _instance_norm_by_factors},
