@@ -49,7 +49,8 @@ def hard_sigmoid(x: Bounded, alpha: float, beta: float) -> Bounded:
 # x max(0, min(1, x / 6 + 1 / 2))                                    (HardSwish)
 def hard_swish(x: Bounded) -> Bounded:
     """Evaluate the formula above, or x max(0, min(6, x + 3)) / 6 as PyTorch documents it, where that does not overflow."""
-    written, whole = x * hard_sigmoid(x, 1 / 6, 0.5), x * maximum(minimum(x + 3.0, 6.0), 0.0) / 6.0
+    written, product = x * hard_sigmoid(x, 1 / 6, 0.5), x * maximum(minimum(x + 3.0, 6.0), 0.0)
+    whole = either(product / 6.0, product * (1 / 6))
     return either(written, where(np.isfinite(whole.error), whole, written))
 
 
