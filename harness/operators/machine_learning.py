@@ -6,19 +6,22 @@ Inputs of other types count as the float32 numbers that they are; cases have onl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from harness.model.case import Tensor, TensorValue
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Operator
+from harness.operators.base import Call, Choice, Operator, Oracle, Shape, Undefined
 from harness.operators.bounded import Bounded, sigmoid
+from harness.operators.conditioned import Conditioned
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
-from harness.operators.formulas import Formula, bounded, decided, moved
+from harness.operators.formulas import Either, Formula, bounded, decided, moved
 from harness.operators.functions import softmax
+from harness.operators.moving import shapes_by_formula
 
 # Scaler:                 Y = (X - offset) scale
 # Normalizer:             Y = X / max X, X / sum X, or sqrt(X X / sum X X), of each row
@@ -30,6 +33,10 @@ from harness.operators.functions import softmax
 # LinearRegressor:        Y = X W' + b
 # LinearClassifier:       Z = X W' + b, Y the label of the greatest
 # SVMRegressor:           Y = sum over i of c[i] K(v[i], X) + rho
+# SVMClassifier:          f[i, j] = sum over v of class i of c[j-1, v] K(v, X) + sum over v of class j of c[i, v] K(v, X) + rho[i, j];
+#                         Y the class with most votes, of which f[i, j] > 0 gives i one and j otherwise; Z = f, or probabilities
+# CategoryMapper:         Y = the text beside the integer that X is, or the integer beside the text
+# FeatureVectorizer:      Y[n] = X_0[n], X_1[n], .. as float32
 # TreeEnsemble*:          of each tree the weights of the leaf to which X leads, aggregated over trees
 
 
@@ -97,8 +104,18 @@ def label_encoder(X: Array, call: Call) -> Array:
     )
     if end == "tensor":
         default = call.parameter("default_tensor").elements[0]
-    kept = [_key(each) for each in np.asarray(_tensor(keys), X.dtype).tolist()]
-    table = dict(zip(kept, _tensor(values), strict=True))
+    return _looked_up(X, np.asarray(_tensor(keys), X.dtype).tolist(), _tensor(values), default, call)
+
+
+def category_mapper(X: Array, call: Call) -> Array:
+    ints, texts = call.parameter("cats_int64s"), call.parameter("cats_strings")
+    if X.dtype.kind == "O":
+        return _looked_up(X, texts, ints, call.parameter("default_int64"), call)
+    return _looked_up(X, ints, texts, call.parameter("default_string"), call)
+
+
+def _looked_up(X: Array, keys: Sequence[Any], values: Sequence[Any], default: Any, call: Call) -> Array:
+    table = dict(zip(map(_key, keys), values, strict=True))
     found = [table.get(_key(each), default) for each in X.reshape(-1).tolist()]
     return np.array(found, DTYPES[call.outputs[0]].storage).reshape(X.shape)
 
@@ -135,20 +152,88 @@ def linear_classifier(
     return labels[scores.value.argmax(-1)], _transformed(scores, post_transform)
 
 
+def _kernels(X: Bounded, vectors: Any, count: int, kernel_type: str, kernel_params: Any) -> Any:
+    """Return the kernel of each row with each of the support vectors, [N, count]."""
+    rows = np.asarray(vectors, float).reshape(count, -1)
+    gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
+    if kernel_type == "RBF":
+        apart = X[:, None, :] - rows
+        return np.exp((apart * apart).sum(-1) * -gamma)
+    kernel = np.matmul(X, rows.T)
+    if kernel_type != "LINEAR":
+        kernel = kernel * gamma + coef0
+        kernel = np.power(kernel, degree) if kernel_type == "POLY" else np.tanh(kernel)
+    return kernel
+
+
 def svm_regressor(
     X: Bounded, coefficients: Any, kernel_type: str, n_supports: int, rho: Any, support_vectors: Any, kernel_params: Any = None
 ) -> Any:  # fmt: skip
-    vectors = np.asarray(support_vectors, float).reshape(n_supports, -1)
-    gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
-    if kernel_type == "RBF":
-        apart = X[:, None, :] - vectors
-        kernel = np.exp((apart * apart).sum(-1) * -gamma)
-    else:
-        kernel = np.matmul(X, vectors.T)
-        if kernel_type != "LINEAR":
-            kernel = kernel * gamma + coef0
-            kernel = np.power(kernel, degree) if kernel_type == "POLY" else np.tanh(kernel)
-    return np.matmul(kernel, np.asarray(coefficients, float)[:, None]) + rho[0]
+    kernels = _kernels(X, support_vectors, n_supports, kernel_type, kernel_params)
+    return np.matmul(kernels, np.asarray(coefficients, float)[:, None]) + rho[0]
+
+
+def svm_classifier(
+    X: Bounded, coefficients: Any, kernel_type: str, post_transform: str, rho: Any, call: Call, support_vectors: Any = None,
+    vectors_per_class: Any = None, kernel_params: Any = None, prob_a: Any = None, prob_b: Any = None
+) -> Any:  # fmt: skip
+    """LIBSVM's machine of all pairs of classes.
+
+    ONNX has one score for each class, and without probabilities says of two classes not how their one pair makes
+    two; nothing is claimed of these.
+    """
+    labels = _classes(call, "classlabels_ints")
+    if not vectors_per_class:
+        raise Undefined("whose number rho is without support vectors")
+    of = np.repeat(np.arange(len(labels)), vectors_per_class)
+    weights = np.asarray(coefficients, float).reshape(len(labels) - 1, len(of))
+    pairs = list(combinations(range(len(labels)), 2))
+    parts = [np.where(of == i, weights[j - 1], np.where(of == j, weights[i], 0.0)) for i, j in pairs]
+    kernels = _kernels(X, support_vectors, len(of), kernel_type, kernel_params)
+    scores: Any = np.matmul(kernels, np.transpose(parts)) + np.asarray(rho, float)
+    chosen = [_most_votes(scores.value + sign * scores.error, pairs, len(labels)) for sign in (-1, 0, 1)]
+    if prob_a:
+        scores = _probabilities(sigmoid(-(scores * np.array(prob_a) + np.array(prob_b))), pairs, len(labels))
+        chosen.append(scores.value.argmax(-1))
+    elif len(labels) > 3:
+        raise Undefined("what the raw scores of more classes than three are: there are more pairs")
+    elif len(labels) == 2:
+        scores = np.concatenate([-scores, scores], -1)
+        scores = Bounded(scores.value, np.full(scores.shape, np.inf), scores.arithmetic)
+    return Either(*(labels[each] for each in chosen)), _transformed(scores, post_transform)
+
+
+def _most_votes(scores: Array, pairs: Sequence[tuple[int, int]], classes: int) -> Array:
+    """Return the class of each row that wins most pairs, the first of those with equally many."""
+    won = np.where(scores > 0, *np.transpose(pairs))
+    return np.asarray((won[..., None] == np.arange(classes)).sum(1).argmax(-1))
+
+
+def _probabilities(pairwise: Bounded, pairs: Sequence[tuple[int, int]], classes: int) -> Bounded:
+    """Return the probabilities of classes p for which sum over i, j of (r[j, i] p[i] - r[i, j] p[j])**2 is least, r those
+    of pairs (Wu, Lin, Weng 2004, "Probability estimates for multi-class classification by pairwise coupling", (15)).
+
+    LIBSVM approaches them: it ends with Q p within 0.005 / k of a multiple of 1. What that and the errors of r make of p is
+    the bound.
+    """
+    error = pairwise.error.max(-1)[:, None, None] + 1e-7  # LIBSVM keeps r so far from 0 and 1
+    r = np.zeros((len(pairwise), classes, classes))
+    for n, (i, j) in enumerate(pairs):
+        r[:, i, j], r[:, j, i] = pairwise.value[:, n], 1 - pairwise.value[:, n]
+    r = np.where(np.eye(classes), 0, np.clip(r, 1e-7, 1 - 1e-7))
+    system = np.zeros((len(r), classes + 1, classes + 1))
+    system[:, :classes, :classes] = np.where(
+        np.eye(classes), (r**2).sum(1)[..., None], -r * r.transpose(0, 2, 1)
+    )
+    system[:, classes, :classes], system[:, :classes, classes] = 1, 1
+    inverse: Any = np.linalg.inv(system)
+    off = 0.005 / classes + 2 * classes * error
+    bound: Any = (np.abs(inverse[:, :classes, :classes]) * off).sum(-1)
+    return Bounded(inverse[:, :classes, classes], bound, pairwise.arithmetic)
+
+
+def feature_vectorizer(X: Sequence[Array]) -> Array:
+    return np.concatenate([np.atleast_2d(each) for each in X], -1).astype(np.float32)
 
 
 _MODES: dict[str, Any] = {
@@ -268,8 +353,65 @@ def _columns(*attributes: str) -> Any:
     return rule
 
 
-def _labels(call: Call, ints: str) -> str:
-    return "int64" if call.attributes.get(ints) else "string"
+class _Features(Conditioned):
+    """Rows of features: tensors of one or two dimensions, as wide as each likes."""
+
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"X": ("of", "count", "others")}
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
+        """Return the shapes of `count` tensors: the first is `of`, the `others` are the same, wider (one column more with
+        each further one), or of one row more (unlike)."""
+        assert not isinstance(relation, str)
+        first, others = relation["of"], relation.get("others", "same")
+        assert isinstance(first, tuple)
+        wider, more = int(others == "wider"), int(others == "unlike")
+        rows = tuple(extent + more for extent in first[:-1])
+        return (
+            first,
+            *((*rows, first[-1] + n * wider) for n in range(1, int(str(relation.get("count", 2))))),
+        )
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Tensors of other ranks, of unlike rows, or of other sizes than are said."""
+        if any(len(shape) not in (1, 2) for shape in call.shapes):
+            return "inputs have one or two dimensions"
+        if len({shape[0] if shape[1:] else 1 for shape in call.shapes}) > 1:
+            return "inputs have equally many rows"
+        said = call.attributes.get("inputdimensions")
+        return (
+            None
+            if said in (None, tuple(shape[-1] for shape in call.shapes))
+            else "inputdimensions has the size of each input"
+        )
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The shape that the formula gives."""
+        return (call.first.shape,) if operator.broken_rule(call) else shapes_by_formula(operator, call)
+
+
+def _cannot_classify(call: Call) -> str | None:
+    a, b = (call.parameter(name, ()) for name in ("prob_a", "prob_b"))
+    return None if len(a) == len(b) else "prob_b has the size of prob_a"
+
+
+def _unlike_categories(call: Call) -> str | None:
+    ints, texts = (call.parameter(name, ()) for name in ("cats_int64s", "cats_strings"))
+    return None if len(ints) == len(texts) else "cats_int64s has the length of cats_strings"
+
+
+def _classifier(
+    name: str, integers: str, oracle: Oracle, rule: Callable[[Call], str | None] = lambda _: None
+) -> Operator:
+    """Make an operator of labels and scores; `integers` is the attribute of labels that are no texts."""
+    types = lambda call: ("int64" if call.attributes.get(integers) else "string", "float32")  # noqa: E731
+    family = Dimensioned("X: N C", "N; N E", types=types, count=2)
+    return Operator(
+        f"ai.onnx.ml.{name}",
+        family,
+        oracle,
+        rule,
+        outputs=lambda call: (call.first.shape[:1], (call.first.shape[0], len(_classes(call, integers)))),
+    )
 
 
 def _label_type(call: Call) -> tuple[str | None, ...]:
@@ -309,29 +451,25 @@ OPERATORS = (
     ),
     Operator("ai.onnx.ml.LabelEncoder", Dimensioned("X: ...", "...", types=_label_type), decided(label_encoder)),
     Operator("ai.onnx.ml.LinearRegressor", Dimensioned("X: N C", "N targets"), _as_float32(linear_regressor)),
-    Operator(
-        "ai.onnx.ml.LinearClassifier",
-        Dimensioned(
-            "X: N C", "N; N E", types=lambda call: (_labels(call, "classlabels_ints"), "float32"), count=2
-        ),
-        _as_float32(linear_classifier),
-        outputs=lambda call: (
-            call.first.shape[:1],
-            (call.first.shape[0], len(_classes(call, "classlabels_ints"))),
-        ),
-    ),
+    _classifier("LinearClassifier", "classlabels_ints", _as_float32(linear_classifier)),
     Operator("ai.onnx.ml.SVMRegressor", Dimensioned("X: N C", "N 1"), _as_float32(svm_regressor)),
-    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor)),
+    _classifier("SVMClassifier", "classlabels_ints", _as_float32(svm_classifier), _cannot_classify),
     Operator(
-        "ai.onnx.ml.TreeEnsembleClassifier",
+        "ai.onnx.ml.CategoryMapper",
         Dimensioned(
-            "X: N C", "N; N E", types=lambda call: (_labels(call, "classlabels_int64s"), "float32"), count=2
+            "X: ...",
+            "...",
+            rule=lambda _, call: _unlike_categories(call),
+            types=lambda call: ("int64" if call.first.dtype == "string" else "string",),
         ),
-        decided(tree_ensemble_classifier),
-        outputs=lambda call: (
-            call.first.shape[:1],
-            (call.first.shape[0], len(_classes(call, "classlabels_int64s"))),
-        ),
+        decided(category_mapper),
     ),
+    Operator(
+        "ai.onnx.ml.FeatureVectorizer",
+        _Features(),
+        decided(feature_vectorizer),
+    ),
+    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor)),
+    _classifier("TreeEnsembleClassifier", "classlabels_int64s", decided(tree_ensemble_classifier)),
     Operator("ai.onnx.ml.TreeEnsemble", _ROWS, decided(tree_ensemble)),
 )  # fmt: skip

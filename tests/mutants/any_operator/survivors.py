@@ -87,6 +87,7 @@ SURVIVORS = (
     Survivor("ai.onnx.ml.OneHotEncoder", "float.* digits", "categories are whole numbers"),
     Survivor("ai.onnx.ml.OneHotEncoder", "zeros ignored", "what is no category is an error where zeros is 0"),
     Survivor("ai.onnx.ml.LabelEncoder", "X of (int16|int32) .*", "pairs of keys and values alone have kernels of them"),
+    Survivor("ai.onnx.ml.FeatureVectorizer", "inputdimensions ignored", "the inputs have their sizes"),
     Survivor("ai.onnx.ml.TreeEnsemble*", "tree_roots from its end", "a sum has no order"),
     Survivor("ai.onnx.ml.TreeEnsembleClassifier", "float.* digits", "features and weights are whole numbers or quarters"),
     Survivor("Hardmax", "float.* with outputs of .*", "0 and 1 have one digit"),
