@@ -36,6 +36,9 @@ from harness.operators.moving import shapes_by_formula
 # SVMClassifier:          f[i, j] = sum over v of class i of c[j-1, v] K(v, X) + sum over v of class j of c[i, v] K(v, X) + rho[i, j];
 #                         Y the class with most votes, of which f[i, j] > 0 gives i one and j otherwise; Z = f, or probabilities
 # CategoryMapper:         Y = the text beside the integer that X is, or the integer beside the text
+# ZipMap:                 Z[n] = {key i: X[n, i]}
+# DictVectorizer:         Y[i] = X[the i-th of the vocabulary], 0 where X has no such key
+# CastMap:                Y[0, i] = X[the i-th key, ascending], or where sparse X[i]
 # FeatureVectorizer:      Y[n] = X_0[n], X_1[n], .. as float32
 # TreeEnsemble*:          of each tree the weights of the leaf to which X leads, aggregated over trees
 
@@ -353,6 +356,63 @@ def _columns(*attributes: str) -> Any:
     return rule
 
 
+def zip_map(X: Array, call: Call) -> tuple[Array, Array]:
+    """Keys and values in the order of the keys."""
+    keys = _classes(call, "classlabels_int64s")
+    order, shape = np.argsort(keys), _maps(call)[0]
+    return np.tile(keys[order], (len(X), 1)).reshape(shape), X[:, order].reshape(shape)
+
+
+def _maps(call: Call) -> tuple[Shape, Shape]:
+    """Return the shapes of keys and values; a sequence of no maps has no keys."""
+    shape = call.first.shape
+    return (shape, shape) if shape[0] else ((0, 0), (0, 0))
+
+
+def dict_vectorizer(X_keys: Array, X_values: Array, call: Call) -> Array:
+    held = dict(zip(X_keys.tolist(), X_values.tolist(), strict=True))
+    if X_values.dtype.kind == "O" and len(held) < len(_vocabulary(call)):
+        raise Undefined("which text is zero")
+    return np.array([held.get(each, 0) for each in _vocabulary(call)], X_values.dtype)
+
+
+def _vocabulary(call: Call) -> Any:
+    return call.attributes.get("int64_vocabulary") or call.attributes["string_vocabulary"]
+
+
+def cast_map(X_keys: Array, X_values: Array, map_form: str, max_map: int, call: Call) -> Array:
+    if map_form == "SPARSE" and len(X_keys) < max_map:
+        raise Undefined("what stands where the map has no key")
+    numbers, to = X_values.dtype.kind == "f", call.outputs[0]
+    if numbers and to == "string":
+        raise Undefined("how a number is written")
+    if numbers and to == "int64" and (X_values != np.trunc(X_values)).any():
+        raise Undefined("what integer a fraction is")
+    cast: Any = {"string": str, "int64": int, "float32": np.float32}[to]
+    ordered = X_values[np.argsort(X_keys)].tolist()
+    return np.array([[cast(each) for each in ordered]], DTYPES[to].storage)
+
+
+class _Map(Dimensioned):
+    """A map, as its keys and its values; `options` of its operator is the rule that keys break."""
+
+    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """Keys that stand twice, or that the operator does not take."""
+        keys = inputs["X_keys"].array.tolist()
+        broken: str | None = operator.options(call, keys)
+        return broken if len(set(keys)) == len(keys) else "the keys of a map are distinct"
+
+
+def _not_in_vocabulary(call: Call, keys: Sequence[Any]) -> str | None:
+    return None if set(keys) <= set(_vocabulary(call)) else "every key is in the vocabulary"
+
+
+def _beyond_the_map(call: Call, keys: Sequence[int]) -> str | None:
+    sparse = call.attributes["map_form"] == "SPARSE"
+    inside = all(0 <= key < call.parameter("max_map") for key in keys)
+    return None if inside or not sparse else "a key is an index of the sparse output"
+
+
 class _Features(Conditioned):
     """Rows of features: tensors of one or two dimensions, as wide as each likes."""
 
@@ -419,6 +479,11 @@ def _label_type(call: Call) -> tuple[str | None, ...]:
     return (values.dtype if end == "tensor" else _LABELS[end],)
 
 
+_KEYS = (
+    Chosen("distinct", lambda raw, _: np.argsort(raw)),
+    Chosen("others", lambda raw, _: np.argsort(raw) + 9, "every key is in the vocabulary"),
+)
+_CAST = {"TO_FLOAT": "float32", "TO_INT64": "int64", "TO_STRING": "string"}
 _COLUMNS = (
     Chosen("in_range", lambda raw, n: raw % n["C"]),
     Chosen("beyond", lambda raw, n: raw % 3 + n["C"], "indices within the last dimension"),
@@ -468,6 +533,47 @@ OPERATORS = (
         "ai.onnx.ml.FeatureVectorizer",
         _Features(),
         decided(feature_vectorizer),
+    ),
+    Operator(
+        "ai.onnx.ml.ZipMap",
+        Dimensioned(
+            "X: N C",
+            "N C; N C",
+            rule=lambda n, call: (
+                None if len(_classes(call, "classlabels_int64s")) == n["C"] else "as many columns as keys"
+            ),
+            types=lambda call: ("int64" if call.attributes.get("classlabels_int64s") else "string", "float32"),
+            count=2,
+        ),
+        moved(zip_map),
+        outputs=_maps,
+    ),
+    Operator(
+        "ai.onnx.ml.DictVectorizer",
+        _Map(
+            "X_keys: K; X_values: K",
+            "V",
+            chosen={"X_keys": _KEYS},
+            types=lambda call: (call.inputs["X_values"].dtype,),
+        ),
+        decided(dict_vectorizer),
+        lambda call: "keys and values differ in type" if len({each.dtype for each in call.inputs.values()}) < 2 else None,
+        outputs=lambda call: ((len(_vocabulary(call)),),),
+        options=_not_in_vocabulary,
+    ),
+    Operator(
+        "ai.onnx.ml.CastMap",
+        _Map(
+            "X_keys: K; X_values: K",
+            "1 K",
+            chosen={"X_keys": _KEYS[:1]},
+            types=lambda call: (_CAST[call.parameter("cast_to")],),
+        ),
+        decided(cast_map),
+        outputs=lambda call: (
+            (1, call.parameter("max_map") if call.parameter("map_form") == "SPARSE" else call.first.shape[0]),
+        ),
+        options=_beyond_the_map,
     ),
     Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor)),
     _classifier("TreeEnsembleClassifier", "classlabels_int64s", decided(tree_ensemble_classifier)),
