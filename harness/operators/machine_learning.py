@@ -142,7 +142,7 @@ def linear_regressor(
 
 def _classes(call: Call, integers: str) -> Array:
     """Return the labels of classes, which stand in an attribute of integers or in `classlabels_strings`."""
-    found: Any = call.attributes.get(integers) or call.attributes["classlabels_strings"]
+    found: Any = call.attributes.get(integers) or call.attributes.get("classlabels_strings", ())
     return np.array(found, np.int64 if call.attributes.get(integers) else object)
 
 
@@ -359,6 +359,8 @@ def _columns(*attributes: str) -> Any:
 def zip_map(X: Array, call: Call) -> tuple[Array, Array]:
     """Keys and values in the order of the keys."""
     keys = _classes(call, "classlabels_int64s")
+    if len(set(keys.tolist())) < len(keys):
+        raise Undefined("which of two columns of one key counts")
     order, shape = np.argsort(keys), _maps(call)[0]
     return np.tile(keys[order], (len(X), 1)).reshape(shape), X[:, order].reshape(shape)
 
@@ -366,7 +368,7 @@ def zip_map(X: Array, call: Call) -> tuple[Array, Array]:
 def _maps(call: Call) -> tuple[Shape, Shape]:
     """Return the shapes of keys and values; a sequence of no maps has no keys."""
     shape = call.first.shape
-    return (shape, shape) if shape[0] else ((0, 0), (0, 0))
+    return (shape, shape) if shape[:1] != (0,) else ((0, 0), (0, 0))
 
 
 def dict_vectorizer(X_keys: Array, X_values: Array, call: Call) -> Array:
@@ -377,7 +379,7 @@ def dict_vectorizer(X_keys: Array, X_values: Array, call: Call) -> Array:
 
 
 def _vocabulary(call: Call) -> Any:
-    return call.attributes.get("int64_vocabulary") or call.attributes["string_vocabulary"]
+    return call.attributes.get("int64_vocabulary") or call.attributes.get("string_vocabulary", ())
 
 
 def cast_map(X_keys: Array, X_values: Array, map_form: str, max_map: int, call: Call) -> Array:
@@ -386,7 +388,7 @@ def cast_map(X_keys: Array, X_values: Array, map_form: str, max_map: int, call: 
     numbers, to = X_values.dtype.kind == "f", call.outputs[0]
     if numbers and to == "string":
         raise Undefined("how a number is written")
-    if numbers and to == "int64" and (X_values != np.trunc(X_values)).any():
+    if numbers and to == "int64" and not ((X_values == np.trunc(X_values)) & (abs(X_values) < 2.0**63)).all():
         raise Undefined("what integer a fraction is")
     cast: Any = {"string": str, "int64": int, "float32": np.float32}[to]
     ordered = X_values[np.argsort(X_keys)].tolist()
@@ -451,7 +453,30 @@ class _Features(Conditioned):
 
 def _cannot_classify(call: Call) -> str | None:
     a, b = (call.parameter(name, ()) for name in ("prob_a", "prob_b"))
-    return None if len(a) == len(b) else "prob_b has the size of prob_a"
+    if len(a) != len(b):
+        return "prob_b has the size of prob_a"
+    classes, held = len(_classes(call, "classlabels_ints")), call.parameter("vectors_per_class", ())
+    if not (call.parameter("coefficients") and call.parameter("rho")):
+        return "coefficients and rho are given"
+    if not held:
+        return None
+    pairs = classes * (classes - 1) // 2
+    vectors, coefficients, rho = (
+        len(call.parameter(name, ())) for name in ("support_vectors", "coefficients", "rho")
+    )
+    fitting = (
+        len(held) == classes > 1
+        and vectors == sum(held) * call.first.shape[-1]
+        and coefficients == (classes - 1) * sum(held)
+        and rho == pairs
+        and len(a) in (0, pairs)
+    )
+    return None if fitting else "attributes have the sizes that classes, vectors and columns give them"
+
+
+def _one_given(call: Call, *names: str) -> str | None:
+    given = sum(bool(call.attributes.get(name)) for name in names)
+    return None if given == 1 else f"one of {' and '.join(names)} is given"
 
 
 def _unlike_categories(call: Call) -> str | None:
@@ -469,7 +494,7 @@ def _classifier(
         f"ai.onnx.ml.{name}",
         family,
         oracle,
-        rule,
+        lambda call: _one_given(call, integers, "classlabels_strings") or rule(call),
         outputs=lambda call: (call.first.shape[:1], (call.first.shape[0], len(_classes(call, integers)))),
     )
 
@@ -546,6 +571,7 @@ OPERATORS = (
             count=2,
         ),
         moved(zip_map),
+        lambda call: _one_given(call, "classlabels_int64s", "classlabels_strings"),
         outputs=_maps,
     ),
     Operator(
@@ -557,7 +583,11 @@ OPERATORS = (
             types=lambda call: (call.inputs["X_values"].dtype,),
         ),
         decided(dict_vectorizer),
-        lambda call: "keys and values differ in type" if len({each.dtype for each in call.inputs.values()}) < 2 else None,
+        lambda call: (
+            "keys and values differ in type"
+            if len({each.dtype for each in call.inputs.values()}) < 2
+            else _one_given(call, "int64_vocabulary", "string_vocabulary")
+        ),
         outputs=lambda call: ((len(_vocabulary(call)),),),
         options=_not_in_vocabulary,
     ),
@@ -567,9 +597,14 @@ OPERATORS = (
             "X_keys: K; X_values: K",
             "1 K",
             chosen={"X_keys": _KEYS[:1]},
-            types=lambda call: (_CAST[call.parameter("cast_to")],),
+            types=lambda call: (_CAST.get(call.parameter("cast_to")),),
         ),
         decided(cast_map),
+        lambda call: (
+            None
+            if call.parameter("cast_to") in _CAST and call.parameter("map_form") in ("DENSE", "SPARSE")
+            else "cast_to and map_form are words that ONNX names"
+        ),
         outputs=lambda call: (
             (1, call.parameter("max_map") if call.parameter("map_form") == "SPARSE" else call.first.shape[0]),
         ),
