@@ -25,6 +25,7 @@ from harness.specs.write import reduced_from
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.targets.target import Target
+from harness.triage.reduction import shapes
 from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.reducer import STEPS, Flaky, ReducedCase, Reducer
 from harness.triage.reduction.settings import fewer_options
@@ -558,3 +559,9 @@ class TestCallsOfDirectmlItself:
     def test_an_invalid_one_is_left_to_repro(self) -> None:
         with pytest.raises(UsageError, match="`harness repro` writes it as it is"):
             self.subject("GatherElements@13:case=api_axis_beyond")
+
+
+def test_a_list_loses_a_place_and_a_permutation_stays_one() -> None:
+    assert shapes._without((2, 0, 1), 1, 3) == (1, 0)
+    assert shapes._without(("2", "0", "1"), 1, 3) == ("2", "1")
+    assert shapes._without((0.0, 1.0, 2.0), 0, 3) == (1.0, 2.0)

@@ -39,6 +39,14 @@ def test_a_signature_is_read_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -
         operator_schema("own.Other", 3)
 
 
+def test_a_map_is_its_keys_and_its_values() -> None:
+    vectorizer, zipped = (operator_schema(f"ai.onnx.ml.{name}", 1) for name in ("DictVectorizer", "ZipMap"))
+    keys, values = vectorizer.inputs
+    assert (keys.name, keys.map, keys.dtypes) == ("X_keys", "X", ("int64", "string"))
+    assert (values.name, values.map, "float64" in values.dtypes) == ("X_values", "X", True)
+    assert [(each.name, each.map) for each in zipped.outputs] == [("Z_keys", "Z"), ("Z_values", "Z")]
+
+
 def test_names_do_not_clash_with_those_of_onnx() -> None:
     own, other = operator_schema("com.microsoft.Attention", 1), operator_schema("Attention", 23)
     assert [each.name for each in own.inputs[:2]] == ["input", "weights"]

@@ -8,7 +8,7 @@ bytes on every platform.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from itertools import starmap
@@ -29,6 +29,7 @@ from harness.model.case import (
 )
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, ir_version, operator_schema, opset_imports
+from harness.model.operator_schema import Parameter
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape
 from harness.specs.graphs.operator import FAMILY
@@ -90,7 +91,7 @@ def compile_case(
         return _shared(form)
     model = _model(form)
     if options.shapes == "static":
-        _set_dimensions(model, shapes)
+        _set_dimensions(model, dict(zip(form.names, shapes, strict=True)))
     if constants:
         model = _with_initializers(model, {case.inputs[n].name: inputs[n] for n in constants})
     return _graph(model, form, constants)
@@ -132,10 +133,12 @@ def _model(form: _Form) -> ModelProto:
     results = [schema.output_name(n) if n in given else "" for n in range(len(form.outputs))]
     first, last = form.names[0] if form.names else "", results[given[0]]
     nodes = []
-    if options.neighbours and first:
+    before = options.neighbours and first and not schema.inputs[0].map  # Identity takes no map
+    after = options.neighbours and not schema.outputs[0].map
+    if before:
         nodes.append(helper.make_node("Identity", [first], [f"{first}_before"], name="before"))
         first = f"{first}_before"
-    if options.neighbours:
+    if after:
         last = f"{last}_after"
     if options.variant is None:
         named = [last if n == given[0] else name for n, name in enumerate(results)]
@@ -144,19 +147,17 @@ def _model(form: _Form) -> ModelProto:
         nodes.extend(
             map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0]))
         )
-    if options.neighbours:
+    if after:
         nodes.append(helper.make_node("Identity", [last], [results[given[0]]], name="after"))
     declared = options.shapes != "undeclared"
-    values = [
-        _value_info(name, dtype, rank if declared else None)
-        for name, dtype, rank in zip(form.names, form.dtypes, form.ranks, strict=True)
-    ]
-    outputs = [
-        _value_info(name, dtype, rank if declared else None)
-        for name, (dtype, rank) in zip(results, form.outputs, strict=True)
-        if name
-    ]
-    graph = helper.make_graph(nodes, form.operator, values, outputs)
+    values = zip(form.names, form.dtypes, form.ranks, strict=True)
+    outputs = ((name, *each) for name, each in zip(results, form.outputs, strict=True) if name)
+    graph = helper.make_graph(
+        nodes,
+        form.operator,
+        _values(schema.inputs, values, declared=declared),
+        _values(schema.outputs, outputs, declared=declared),
+    )
     return helper.make_model(
         graph,
         producer_name=PRODUCER,
@@ -182,18 +183,39 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
 
 def _operands(form: _Form) -> list[str]:
     """Return the node's inputs by position: an optional one that is left out before others is an empty name, a
-    sequence is one under its formal name."""
+    sequence or a map is one under its formal name."""
     found: list[str] = []
     kept = set(form.names)
     for parameter in operator_schema(form.operator, form.opset).inputs:
-        if parameter.sequence:
-            kept.add(parameter.name)
-            found.append(parameter.name)
+        if whole := parameter.map or (parameter.name if parameter.sequence else ""):
+            kept.add(whole)
+            found += [whole] if whole not in found else []
             continue
         given = [name for name in form.names if name.partition(".")[0] == parameter.name]
         found += given or ["" if not parameter.variadic else parameter.name]
     while found and found[-1] not in kept:
         found.pop()
+    return found
+
+
+def _values(
+    parameters: Sequence[Parameter], given: Iterable[tuple[str, str, int]], *, declared: bool
+) -> list[ValueInfoProto]:
+    """Return the values that a graph takes or gives, of names, element types and ranks; of keys and values of two
+    dimensions a sequence of maps."""
+    maps = {each.name: each.map for each in parameters if each.map}
+    found, keys = [], ""
+    for name, dtype, rank in given:
+        if name not in maps:
+            found.append(_value_info(name, dtype, rank if declared else None))
+        elif name.endswith("_keys"):
+            keys = dtype
+        else:
+            held = helper.make_map_type_proto(
+                DTYPES[keys].onnx, helper.make_tensor_type_proto(DTYPES[dtype].onnx, None)
+            )
+            type_ = helper.make_sequence_type_proto(held) if rank > 1 else held
+            found.append(helper.make_value_info(maps[name], type_))
     return found
 
 
@@ -213,10 +235,12 @@ def _node(node: Node) -> NodeProto:
     return made
 
 
-def _set_dimensions(model: ModelProto, shapes: Sequence[Shape]) -> None:
-    """Write the inputs' shapes over the dimensions of the (cached) model."""
-    for value, shape in zip(model.graph.input, shapes, strict=True):
-        for dimension, extent in zip(value.type.tensor_type.shape.dim, shape, strict=True):
+def _set_dimensions(model: ModelProto, shapes: Mapping[str, Shape]) -> None:
+    """Write the inputs' shapes over the dimensions of the (cached) model; a map has none."""
+    for value in model.graph.input:
+        for dimension, extent in zip(
+            value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=True
+        ):
             dimension.dim_value = extent
 
 
@@ -246,7 +270,9 @@ def _template(form: _Form) -> _Template:
 
 
 def _sized(model: ModelProto, form: _Form, extent: int) -> Graph:
-    _set_dimensions(model, tuple((extent,) * rank for rank in form.ranks))
+    _set_dimensions(
+        model, {name: (extent,) * rank for name, rank in zip(form.names, form.ranks, strict=True)}
+    )
     return _graph(model, form, ())
 
 
@@ -314,4 +340,5 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
         in_place=options.in_place,
         untested=tuple(operator for proven, operator in nodes if not proven),
         functions=_functions(form, tested),
+        maps=tuple(dict.fromkeys(each.map for each in (*schema.inputs, *schema.outputs) if each.map)),
     )

@@ -3,6 +3,9 @@
 A sequence that the operator takes is made of its tensors by SequenceConstruct, or by SequenceEmpty where it holds
 none; of one that it gives SequenceLength and SequenceAt take the number of tensors and each of them. Which inputs
 and outputs are sequences is what ONNX's schema says.
+
+Nothing in a graph makes a map or takes one apart. A map is an input or an output of the graph, and the worker makes it
+of two tensors, or makes these of it: `X_keys` and `X_values` of `X`.
 """
 
 from __future__ import annotations
@@ -48,8 +51,11 @@ def _type_param(schema: OperatorSchema, name: str) -> str | None:
 
 
 def given(schema: OperatorSchema, results: Sequence[str]) -> list[str]:
-    """Return the operator's outputs for the tensors that are taken of them: of a sequence its formal name."""
-    return [each.name for each in schema.outputs if each.sequence] or list(results)
+    """Return the operator's outputs for the tensors that are taken of them: of a sequence its formal name, of keys and
+    values their map's."""
+    maps = {each.name: each.map for each in schema.outputs if each.map}
+    whole = dict.fromkeys(maps.get(name, name) for name in results)
+    return [each.name for each in schema.outputs if each.sequence] or list(whole)
 
 
 def unpacked(schema: OperatorSchema, results: Sequence[str]) -> Iterator[Node]:

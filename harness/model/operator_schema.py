@@ -13,7 +13,8 @@ class Parameter(NamedTuple):
     `dtypes.DTYPES` names them.
 
     A variadic one stands for several tensors, `least` of them at the least; `alike` says that all have one
-    element type. A sequence of tensors is written out as such a one, and may hold none.
+    element type. A sequence of tensors is written out as such a one, and may hold none. A map is written out as
+    two, its keys and its values: `map` is its name.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Parameter(NamedTuple):
     least: int = 1
     alike: bool = True
     sequence: bool = False
+    map: str = ""
 
     @property
     def needed(self) -> bool:

@@ -5,12 +5,13 @@ them, and those that a user writes beside a formula.
      "attributes": {"alpha": ["FLOAT", 1.0], "axis": ["INT", null, true]}}
 
 `?` marks an optional parameter, `+` a variadic one, `*` a variadic one whose tensors may differ in type. A type that
-is no key of `types` is an element type. An attribute has its type, its default and whether it must be given.
+is no key of `types` is an element type; where `types` has `T.keys` and `T.values`, T is a map, or a sequence of maps. An attribute
+has its type, its default and whether it must be given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -38,17 +39,24 @@ class WrittenSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def schema(self, name: str) -> OperatorSchema:
         """Return the same as a schema."""
         inputs, outputs = (
-            tuple(self._parameter(text) for text in texts) for texts in (self.inputs, self.outputs)
+            tuple(each for text in texts for each in self._parameters(text))
+            for texts in (self.inputs, self.outputs)
         )
         attributes = {key: Attribute(*_filled(*given)) for key, given in self.attributes.items()}
         return OperatorSchema(name, self.since, inputs, outputs, attributes, self.function)
 
-    def _parameter(self, text: str) -> Parameter:
+    def _parameters(self, text: str) -> Iterator[Parameter]:
+        """Yield what a case has of a parameter: of a map its keys and its values."""
         name, _, written = text.partition(": ")
         type_ = written.rstrip("?+*")
         mark = written[len(type_) :]
+        if f"{type_}.keys" in self.types:
+            for part in ("keys", "values"):
+                parted = f"{type_}.{part}"
+                yield Parameter(f"{name}_{part}", parted, self.types[parted], map=name)
+            return
         dtypes = self.types.get(type_, (type_,))
-        return Parameter(name, type_, dtypes, mark == "?", mark in ("+", "*"), alike=mark != "*")
+        yield Parameter(name, type_, dtypes, mark == "?", mark in ("+", "*"), alike=mark != "*")
 
 
 def _filled(type_: str, default: Any = None, required: bool = False) -> tuple[str, Any, bool]:

@@ -148,6 +148,8 @@ class Dimensioned(Conditioned):
         except KeyError:  # an extent that shapes which break a rule do not decide
             made = raw % 2
         entry = DTYPES[dtype]
+        if dtype == "string":
+            return made.astype(str).astype(entry.storage)
         return encode(made.astype(np.float64), dtype) if entry.is_float else made.astype(entry.storage)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:

@@ -70,9 +70,7 @@ class FormulaOracle:
         """Return what an output is held against, of what the formula gives for it."""
         if isinstance(result, Bounded):
             return result.stored(dtype)
-        if self.way == "bounded":
-            return Exact(_tensor(dtype, stored(dtype, np.asarray(result))))
-        kept: Callable[[str, Array], Array] = stored if self.way == "decided" else _as_it_is
+        kept: Callable[[str, Array], Array] = _as_it_is if self.way == "moved" else stored
         if isinstance(result, Either):
             return OneOf(tuple(_tensor(dtype, kept(dtype, _array(dtype, array))) for array in result.choices))
         return Exact(_tensor(dtype, kept(dtype, _array(dtype, result))))

@@ -6,19 +6,22 @@ Inputs of other types count as the float32 numbers that they are; cases have onl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from harness.model.case import Tensor, TensorValue
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Operator
+from harness.operators.base import Call, Choice, Operator, Oracle, Shape, Undefined
 from harness.operators.bounded import Bounded, sigmoid
+from harness.operators.conditioned import Conditioned
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
-from harness.operators.formulas import Formula, bounded, decided, moved
+from harness.operators.formulas import Either, Formula, bounded, decided, moved
 from harness.operators.functions import softmax
+from harness.operators.moving import shapes_by_formula
 
 # Scaler:                 Y = (X - offset) scale
 # Normalizer:             Y = X / max X, X / sum X, or sqrt(X X / sum X X), of each row
@@ -30,6 +33,13 @@ from harness.operators.functions import softmax
 # LinearRegressor:        Y = X W' + b
 # LinearClassifier:       Z = X W' + b, Y the label of the greatest
 # SVMRegressor:           Y = sum over i of c[i] K(v[i], X) + rho
+# SVMClassifier:          f[i, j] = sum over v of class i of c[j-1, v] K(v, X) + sum over v of class j of c[i, v] K(v, X) + rho[i, j];
+#                         Y the class with most votes, of which f[i, j] > 0 gives i one and j otherwise; Z = f, or probabilities
+# CategoryMapper:         Y = the text beside the integer that X is, or the integer beside the text
+# ZipMap:                 Z[n] = {key i: X[n, i]}
+# DictVectorizer:         Y[i] = X[the i-th of the vocabulary], 0 where X has no such key
+# CastMap:                Y[0, i] = X[the i-th key, ascending], or where sparse X[i]
+# FeatureVectorizer:      Y[n] = X_0[n], X_1[n], .. as float32
 # TreeEnsemble*:          of each tree the weights of the leaf to which X leads, aggregated over trees
 
 
@@ -97,8 +107,18 @@ def label_encoder(X: Array, call: Call) -> Array:
     )
     if end == "tensor":
         default = call.parameter("default_tensor").elements[0]
-    kept = [_key(each) for each in np.asarray(_tensor(keys), X.dtype).tolist()]
-    table = dict(zip(kept, _tensor(values), strict=True))
+    return _looked_up(X, np.asarray(_tensor(keys), X.dtype).tolist(), _tensor(values), default, call)
+
+
+def category_mapper(X: Array, call: Call) -> Array:
+    ints, texts = call.parameter("cats_int64s"), call.parameter("cats_strings")
+    if X.dtype.kind == "O":
+        return _looked_up(X, texts, ints, call.parameter("default_int64"), call)
+    return _looked_up(X, ints, texts, call.parameter("default_string"), call)
+
+
+def _looked_up(X: Array, keys: Sequence[Any], values: Sequence[Any], default: Any, call: Call) -> Array:
+    table = dict(zip(map(_key, keys), values, strict=True))
     found = [table.get(_key(each), default) for each in X.reshape(-1).tolist()]
     return np.array(found, DTYPES[call.outputs[0]].storage).reshape(X.shape)
 
@@ -122,7 +142,7 @@ def linear_regressor(
 
 def _classes(call: Call, integers: str) -> Array:
     """Return the labels of classes, which stand in an attribute of integers or in `classlabels_strings`."""
-    found: Any = call.attributes.get(integers) or call.attributes["classlabels_strings"]
+    found: Any = call.attributes.get(integers) or call.attributes.get("classlabels_strings", ())
     return np.array(found, np.int64 if call.attributes.get(integers) else object)
 
 
@@ -135,20 +155,88 @@ def linear_classifier(
     return labels[scores.value.argmax(-1)], _transformed(scores, post_transform)
 
 
+def _kernels(X: Bounded, vectors: Any, count: int, kernel_type: str, kernel_params: Any) -> Any:
+    """Return the kernel of each row with each of the support vectors, [N, count]."""
+    rows = np.asarray(vectors, float).reshape(count, -1)
+    gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
+    if kernel_type == "RBF":
+        apart = X[:, None, :] - rows
+        return np.exp((apart * apart).sum(-1) * -gamma)
+    kernel = np.matmul(X, rows.T)
+    if kernel_type != "LINEAR":
+        kernel = kernel * gamma + coef0
+        kernel = np.power(kernel, degree) if kernel_type == "POLY" else np.tanh(kernel)
+    return kernel
+
+
 def svm_regressor(
     X: Bounded, coefficients: Any, kernel_type: str, n_supports: int, rho: Any, support_vectors: Any, kernel_params: Any = None
 ) -> Any:  # fmt: skip
-    vectors = np.asarray(support_vectors, float).reshape(n_supports, -1)
-    gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
-    if kernel_type == "RBF":
-        apart = X[:, None, :] - vectors
-        kernel = np.exp((apart * apart).sum(-1) * -gamma)
-    else:
-        kernel = np.matmul(X, vectors.T)
-        if kernel_type != "LINEAR":
-            kernel = kernel * gamma + coef0
-            kernel = np.power(kernel, degree) if kernel_type == "POLY" else np.tanh(kernel)
-    return np.matmul(kernel, np.asarray(coefficients, float)[:, None]) + rho[0]
+    kernels = _kernels(X, support_vectors, n_supports, kernel_type, kernel_params)
+    return np.matmul(kernels, np.asarray(coefficients, float)[:, None]) + rho[0]
+
+
+def svm_classifier(
+    X: Bounded, coefficients: Any, kernel_type: str, post_transform: str, rho: Any, call: Call, support_vectors: Any = None,
+    vectors_per_class: Any = None, kernel_params: Any = None, prob_a: Any = None, prob_b: Any = None
+) -> Any:  # fmt: skip
+    """LIBSVM's machine of all pairs of classes.
+
+    ONNX has one score for each class, and without probabilities says of two classes not how their one pair makes
+    two; nothing is claimed of these.
+    """
+    labels = _classes(call, "classlabels_ints")
+    if not vectors_per_class:
+        raise Undefined("whose number rho is without support vectors")
+    of = np.repeat(np.arange(len(labels)), vectors_per_class)
+    weights = np.asarray(coefficients, float).reshape(len(labels) - 1, len(of))
+    pairs = list(combinations(range(len(labels)), 2))
+    parts = [np.where(of == i, weights[j - 1], np.where(of == j, weights[i], 0.0)) for i, j in pairs]
+    kernels = _kernels(X, support_vectors, len(of), kernel_type, kernel_params)
+    scores: Any = np.matmul(kernels, np.transpose(parts)) + np.asarray(rho, float)
+    chosen = [_most_votes(scores.value + sign * scores.error, pairs, len(labels)) for sign in (-1, 0, 1)]
+    if prob_a:
+        scores = _probabilities(sigmoid(-(scores * np.array(prob_a) + np.array(prob_b))), pairs, len(labels))
+        chosen.append(scores.value.argmax(-1))
+    elif len(labels) > 3:
+        raise Undefined("what the raw scores of more classes than three are: there are more pairs")
+    elif len(labels) == 2:
+        scores = np.concatenate([-scores, scores], -1)
+        scores = Bounded(scores.value, np.full(scores.shape, np.inf), scores.arithmetic)
+    return Either(*(labels[each] for each in chosen)), _transformed(scores, post_transform)
+
+
+def _most_votes(scores: Array, pairs: Sequence[tuple[int, int]], classes: int) -> Array:
+    """Return the class of each row that wins most pairs, the first of those with equally many."""
+    won = np.where(scores > 0, *np.transpose(pairs))
+    return np.asarray((won[..., None] == np.arange(classes)).sum(1).argmax(-1))
+
+
+def _probabilities(pairwise: Bounded, pairs: Sequence[tuple[int, int]], classes: int) -> Bounded:
+    """Return the probabilities of classes p for which sum over i, j of (r[j, i] p[i] - r[i, j] p[j])**2 is least, r those
+    of pairs (Wu, Lin, Weng 2004, "Probability estimates for multi-class classification by pairwise coupling", (15)).
+
+    LIBSVM approaches them: it ends with Q p within 0.005 / k of a multiple of 1. What that and the errors of r make of p is
+    the bound.
+    """
+    error = pairwise.error.max(-1)[:, None, None] + 1e-7  # LIBSVM keeps r so far from 0 and 1
+    r = np.zeros((len(pairwise), classes, classes))
+    for n, (i, j) in enumerate(pairs):
+        r[:, i, j], r[:, j, i] = pairwise.value[:, n], 1 - pairwise.value[:, n]
+    r = np.where(np.eye(classes), 0, np.clip(r, 1e-7, 1 - 1e-7))
+    system = np.zeros((len(r), classes + 1, classes + 1))
+    system[:, :classes, :classes] = np.where(
+        np.eye(classes), (r**2).sum(1)[..., None], -r * r.transpose(0, 2, 1)
+    )
+    system[:, classes, :classes], system[:, :classes, classes] = 1, 1
+    inverse: Any = np.linalg.inv(system)
+    off = 0.005 / classes + 2 * classes * error
+    bound: Any = (np.abs(inverse[:, :classes, :classes]) * off).sum(-1)
+    return Bounded(inverse[:, :classes, classes], bound, pairwise.arithmetic)
+
+
+def feature_vectorizer(X: Sequence[Array]) -> Array:
+    return np.concatenate([np.atleast_2d(each) for each in X], -1).astype(np.float32)
 
 
 _MODES: dict[str, Any] = {
@@ -268,8 +356,147 @@ def _columns(*attributes: str) -> Any:
     return rule
 
 
-def _labels(call: Call, ints: str) -> str:
-    return "int64" if call.attributes.get(ints) else "string"
+def zip_map(X: Array, call: Call) -> tuple[Array, Array]:
+    """Keys and values in the order of the keys."""
+    keys = _classes(call, "classlabels_int64s")
+    if len(set(keys.tolist())) < len(keys):
+        raise Undefined("which of two columns of one key counts")
+    order, shape = np.argsort(keys), _maps(call)[0]
+    return np.tile(keys[order], (len(X), 1)).reshape(shape), X[:, order].reshape(shape)
+
+
+def _maps(call: Call) -> tuple[Shape, Shape]:
+    """Return the shapes of keys and values; a sequence of no maps has no keys."""
+    shape = call.first.shape
+    return (shape, shape) if shape[:1] != (0,) else ((0, 0), (0, 0))
+
+
+def dict_vectorizer(X_keys: Array, X_values: Array, call: Call) -> Array:
+    held = dict(zip(X_keys.tolist(), X_values.tolist(), strict=True))
+    if X_values.dtype.kind == "O" and len(held) < len(_vocabulary(call)):
+        raise Undefined("which text is zero")
+    return np.array([held.get(each, 0) for each in _vocabulary(call)], X_values.dtype)
+
+
+def _vocabulary(call: Call) -> Any:
+    return call.attributes.get("int64_vocabulary") or call.attributes.get("string_vocabulary", ())
+
+
+def cast_map(X_keys: Array, X_values: Array, map_form: str, max_map: int, call: Call) -> Array:
+    if map_form == "SPARSE" and len(X_keys) < max_map:
+        raise Undefined("what stands where the map has no key")
+    numbers, to = X_values.dtype.kind == "f", call.outputs[0]
+    if numbers and to == "string":
+        raise Undefined("how a number is written")
+    if numbers and to == "int64" and not ((X_values == np.trunc(X_values)) & (abs(X_values) < 2.0**63)).all():
+        raise Undefined("what integer a fraction is")
+    cast: Any = {"string": str, "int64": int, "float32": np.float32}[to]
+    ordered = X_values[np.argsort(X_keys)].tolist()
+    return np.array([[cast(each) for each in ordered]], DTYPES[to].storage)
+
+
+class _Map(Dimensioned):
+    """A map, as its keys and its values; `options` of its operator is the rule that keys break."""
+
+    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """Keys that stand twice, or that the operator does not take."""
+        keys = inputs["X_keys"].array.tolist()
+        broken: str | None = operator.options(call, keys)
+        return broken if len(set(keys)) == len(keys) else "the keys of a map are distinct"
+
+
+def _not_in_vocabulary(call: Call, keys: Sequence[Any]) -> str | None:
+    return None if set(keys) <= set(_vocabulary(call)) else "every key is in the vocabulary"
+
+
+def _beyond_the_map(call: Call, keys: Sequence[int]) -> str | None:
+    sparse = call.attributes["map_form"] == "SPARSE"
+    inside = all(0 <= key < call.parameter("max_map") for key in keys)
+    return None if inside or not sparse else "a key is an index of the sparse output"
+
+
+class _Features(Conditioned):
+    """Rows of features: tensors of one or two dimensions, as wide as each likes."""
+
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"X": ("of", "count", "others")}
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
+        """Return the shapes of `count` tensors: the first is `of`, the `others` are the same, wider (one column more with
+        each further one), or of one row more (unlike)."""
+        assert not isinstance(relation, str)
+        first, others = relation["of"], relation.get("others", "same")
+        assert isinstance(first, tuple)
+        wider, more = int(others == "wider"), int(others == "unlike")
+        rows = tuple(extent + more for extent in first[:-1])
+        return (
+            first,
+            *((*rows, first[-1] + n * wider) for n in range(1, int(str(relation.get("count", 2))))),
+        )
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Tensors of other ranks, of unlike rows, or of other sizes than are said."""
+        if any(len(shape) not in (1, 2) for shape in call.shapes):
+            return "inputs have one or two dimensions"
+        if len({shape[0] if shape[1:] else 1 for shape in call.shapes}) > 1:
+            return "inputs have equally many rows"
+        said = call.attributes.get("inputdimensions")
+        return (
+            None
+            if said in (None, tuple(shape[-1] for shape in call.shapes))
+            else "inputdimensions has the size of each input"
+        )
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The shape that the formula gives."""
+        return (call.first.shape,) if operator.broken_rule(call) else shapes_by_formula(operator, call)
+
+
+def _cannot_classify(call: Call) -> str | None:
+    a, b = (call.parameter(name, ()) for name in ("prob_a", "prob_b"))
+    if len(a) != len(b):
+        return "prob_b has the size of prob_a"
+    classes, held = len(_classes(call, "classlabels_ints")), call.parameter("vectors_per_class", ())
+    if not (call.parameter("coefficients") and call.parameter("rho")):
+        return "coefficients and rho are given"
+    if not held:
+        return None
+    pairs = classes * (classes - 1) // 2
+    vectors, coefficients, rho = (
+        len(call.parameter(name, ())) for name in ("support_vectors", "coefficients", "rho")
+    )
+    fitting = (
+        len(held) == classes > 1
+        and vectors == sum(held) * call.first.shape[-1]
+        and coefficients == (classes - 1) * sum(held)
+        and rho == pairs
+        and len(a) in (0, pairs)
+    )
+    return None if fitting else "attributes have the sizes that classes, vectors and columns give them"
+
+
+def _one_given(call: Call, *names: str) -> str | None:
+    given = sum(bool(call.attributes.get(name)) for name in names)
+    return None if given == 1 else f"one of {' and '.join(names)} is given"
+
+
+def _unlike_categories(call: Call) -> str | None:
+    ints, texts = (call.parameter(name, ()) for name in ("cats_int64s", "cats_strings"))
+    return None if len(ints) == len(texts) else "cats_int64s has the length of cats_strings"
+
+
+def _classifier(
+    name: str, integers: str, oracle: Oracle, rule: Callable[[Call], str | None] = lambda _: None
+) -> Operator:
+    """Make an operator of labels and scores; `integers` is the attribute of labels that are no texts."""
+    types = lambda call: ("int64" if call.attributes.get(integers) else "string", "float32")  # noqa: E731
+    family = Dimensioned("X: N C", "N; N E", types=types, count=2)
+    return Operator(
+        f"ai.onnx.ml.{name}",
+        family,
+        oracle,
+        lambda call: _one_given(call, integers, "classlabels_strings") or rule(call),
+        outputs=lambda call: (call.first.shape[:1], (call.first.shape[0], len(_classes(call, integers)))),
+    )
 
 
 def _label_type(call: Call) -> tuple[str | None, ...]:
@@ -277,6 +504,11 @@ def _label_type(call: Call) -> tuple[str | None, ...]:
     return (values.dtype if end == "tensor" else _LABELS[end],)
 
 
+_KEYS = (
+    Chosen("distinct", lambda raw, _: np.argsort(raw)),
+    Chosen("others", lambda raw, _: np.argsort(raw) + 9, "every key is in the vocabulary"),
+)
+_CAST = {"TO_FLOAT": "float32", "TO_INT64": "int64", "TO_STRING": "string"}
 _COLUMNS = (
     Chosen("in_range", lambda raw, n: raw % n["C"]),
     Chosen("beyond", lambda raw, n: raw % 3 + n["C"], "indices within the last dimension"),
@@ -309,29 +541,76 @@ OPERATORS = (
     ),
     Operator("ai.onnx.ml.LabelEncoder", Dimensioned("X: ...", "...", types=_label_type), decided(label_encoder)),
     Operator("ai.onnx.ml.LinearRegressor", Dimensioned("X: N C", "N targets"), _as_float32(linear_regressor)),
-    Operator(
-        "ai.onnx.ml.LinearClassifier",
-        Dimensioned(
-            "X: N C", "N; N E", types=lambda call: (_labels(call, "classlabels_ints"), "float32"), count=2
-        ),
-        _as_float32(linear_classifier),
-        outputs=lambda call: (
-            call.first.shape[:1],
-            (call.first.shape[0], len(_classes(call, "classlabels_ints"))),
-        ),
-    ),
+    _classifier("LinearClassifier", "classlabels_ints", _as_float32(linear_classifier)),
     Operator("ai.onnx.ml.SVMRegressor", Dimensioned("X: N C", "N 1"), _as_float32(svm_regressor)),
-    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor)),
+    _classifier("SVMClassifier", "classlabels_ints", _as_float32(svm_classifier), _cannot_classify),
     Operator(
-        "ai.onnx.ml.TreeEnsembleClassifier",
+        "ai.onnx.ml.CategoryMapper",
         Dimensioned(
-            "X: N C", "N; N E", types=lambda call: (_labels(call, "classlabels_int64s"), "float32"), count=2
+            "X: ...",
+            "...",
+            rule=lambda _, call: _unlike_categories(call),
+            types=lambda call: ("int64" if call.first.dtype == "string" else "string",),
         ),
-        decided(tree_ensemble_classifier),
-        outputs=lambda call: (
-            call.first.shape[:1],
-            (call.first.shape[0], len(_classes(call, "classlabels_int64s"))),
-        ),
+        decided(category_mapper),
     ),
+    Operator(
+        "ai.onnx.ml.FeatureVectorizer",
+        _Features(),
+        decided(feature_vectorizer),
+    ),
+    Operator(
+        "ai.onnx.ml.ZipMap",
+        Dimensioned(
+            "X: N C",
+            "N C; N C",
+            rule=lambda n, call: (
+                None if len(_classes(call, "classlabels_int64s")) == n["C"] else "as many columns as keys"
+            ),
+            types=lambda call: ("int64" if call.attributes.get("classlabels_int64s") else "string", "float32"),
+            count=2,
+        ),
+        moved(zip_map),
+        lambda call: _one_given(call, "classlabels_int64s", "classlabels_strings"),
+        outputs=_maps,
+    ),
+    Operator(
+        "ai.onnx.ml.DictVectorizer",
+        _Map(
+            "X_keys: K; X_values: K",
+            "V",
+            chosen={"X_keys": _KEYS},
+            types=lambda call: (call.inputs["X_values"].dtype,),
+        ),
+        decided(dict_vectorizer),
+        lambda call: (
+            "keys and values differ in type"
+            if len({each.dtype for each in call.inputs.values()}) < 2
+            else _one_given(call, "int64_vocabulary", "string_vocabulary")
+        ),
+        outputs=lambda call: ((len(_vocabulary(call)),),),
+        options=_not_in_vocabulary,
+    ),
+    Operator(
+        "ai.onnx.ml.CastMap",
+        _Map(
+            "X_keys: K; X_values: K",
+            "1 K",
+            chosen={"X_keys": _KEYS[:1]},
+            types=lambda call: (_CAST.get(call.parameter("cast_to")),),
+        ),
+        decided(cast_map),
+        lambda call: (
+            None
+            if call.parameter("cast_to") in _CAST and call.parameter("map_form") in ("DENSE", "SPARSE")
+            else "cast_to and map_form are words that ONNX names"
+        ),
+        outputs=lambda call: (
+            (1, call.parameter("max_map") if call.parameter("map_form") == "SPARSE" else call.first.shape[0]),
+        ),
+        options=_beyond_the_map,
+    ),
+    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor)),
+    _classifier("TreeEnsembleClassifier", "classlabels_int64s", decided(tree_ensemble_classifier)),
     Operator("ai.onnx.ml.TreeEnsemble", _ROWS, decided(tree_ensemble)),
 )  # fmt: skip

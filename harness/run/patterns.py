@@ -107,8 +107,8 @@ def worth(
     """Say whether outputs can be examined, and whether that says anything."""
     if outcome not in _WORTH or provider not in _PROVIDERS:
         return False
-    if graph.in_place or any(each.dtype == "string" for each in (*outputs, *prepared.inputs)):
-        return False  # what an output held before is its input; texts have no bytes of their own
+    if graph.in_place or graph.maps or any(each.dtype == "string" for each in (*outputs, *prepared.inputs)):
+        return False  # what an output held before is its input; maps and texts have no bytes of their own
     return any(output.array.size for output in outputs)
 
 

@@ -287,14 +287,16 @@ class Checks:
 
     def _options(self, path: KeyPath, initializers: Iterable[str | None]) -> None:
         for name in (each for given in initializers if given for each in given.split(",")):
+            at = (*path, "options", "initializer")
             if name.partition(".")[0] not in (*self.input_names(), CONSTANTS):
-                at = (*path, "options", "initializer")
                 self.problem(
                     at,
                     f"{self.operator} has no input {shown(name)}",
                     given=name,
                     allowed=[*self.input_names(), CONSTANTS],
                 )
+            elif any(p.map for schema in self.opsets.values() for p in schema.inputs if p.name == name):
+                self.problem(at, f"{shown(name)} is of a map, which is no initializer")
 
     def _dtype(
         self, at: KeyPath, name: str, dtype: str, schemas: dict[int, OperatorSchema], *, every: bool

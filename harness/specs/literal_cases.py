@@ -19,6 +19,7 @@ from harness.model.case import (
 )
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.dtypes import DTYPES, Array
+from harness.model.onnx_schemas import operator_schema
 from harness.model.operator_schema import OperatorSchema
 from harness.operators.base import Call, Operator
 from harness.operators.directml.levels import levels_of
@@ -89,7 +90,8 @@ def _cases(
 
 def _deployed(operator: Operator, literal: LiteralCase, case: Case) -> Iterator[Case]:
     """Yield a case as the graphs of deployed models hold it."""
-    for options in _deployments(case.options, [one.name for one in case.inputs]):
+    maps = {each.name for each in operator_schema(operator.name, case.opset).inputs if each.map}
+    for options in _deployments(case.options, [one.name for one in case.inputs if one.name not in maps]):
         told = literal_id(operator.name, case.opset, literal.name, case.inputs, case.attributes, options)
         each = msgspec.structs.replace(case, id=told, options=options)
         yield msgspec.structs.replace(each, levels=levels_of(each, call_of(each)))

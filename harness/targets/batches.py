@@ -15,7 +15,7 @@ FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KIND = (
     *("optimization", "in_place", "inputs", "outputs", "tested", "patterns"),
-    *("tells_transformers", "disabled"),
+    *("tells_transformers", "disabled", "maps"),
 )
 
 
@@ -85,6 +85,7 @@ def encode_batch(
                 graph.patterns,
                 graph.composed and graph.optimization != "off",
                 graph.disabled,
+                graph.maps,
             ),
             len(kinds),
         )

@@ -4,9 +4,10 @@ them, and how they differ from those that the harness knows."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from harness.model.signatures import FILE, release
 
 DOMAINS = ("ai.onnx.ml", "com.microsoft")
 _SCRIPT = Path(__file__).parent.parent / "worker" / "signatures.py"
+_MAP = re.compile(r"map\((?P<keys>\w+), ?(tensor\()?(?P<values>\w+)")
 _MARKS = {("Opt", True): "?", ("Var", True): "+", ("Var", False): "*"}
 """By the first letters of a formal parameter's option, and whether all tensors have one type."""
 
@@ -42,16 +44,28 @@ def installed() -> tuple[str, dict[str, Any]]:
             found.setdefault(name, _signature(each))
     for provider, name, constraints in sorted(listed["kernels"], key=str):
         if name in found:
-            types = {key: dtypes_of(texts) for key, texts in sorted(constraints.items())}
-            found[name].setdefault("kernels", {}).setdefault(provider, []).append(types)
+            found[name].setdefault("kernels", {}).setdefault(provider, []).append(_types(constraints))
     return str(listed["onnxruntime"]), found
 
 
 def _signature(each: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {key: [_parameter(*one) for one in each[key]] for key in ("inputs", "outputs")}
-    made["types"] = {key: dtypes_of(texts) for key, texts in sorted(each["types"].items())}
+    made["types"] = _types(each["types"])
     made["attributes"] = {key: _attribute(*one) for key, one in sorted(each["attributes"].items())}
     return made | ({"since": each["since"]} if each["since"] > 1 else {})
+
+
+def _types(constraints: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the element types by type parameter; those of a map's keys and values are two."""
+    found = {}
+    for name, texts in sorted(constraints.items()):
+        maps = [_MAP.search(text) for text in texts]
+        if all(maps):
+            for part in ("keys", "values"):
+                found[f"{name}.{part}"] = dtypes_of(f"tensor({each[part]})" for each in maps if each)
+        else:
+            found[name] = dtypes_of(texts)
+    return found
 
 
 def _parameter(name: str, type_: str, option: str, alike: bool) -> str:

@@ -45,13 +45,14 @@ def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list
 
 def _names(node: NodeProto, operator: str, opset: int, given: Mapping[str, Tensor]) -> list[str]:
     """Return the formal names of a node's inputs that are present: its first one may come from a neighbour, a
-    sequence is made of its tensors."""
-    sequences = {
-        parameter.name for parameter in operator_schema(operator, opset).inputs if parameter.sequence
-    }
+    sequence is made of its tensors, a map of keys and values."""
+    parameters = operator_schema(operator, opset).inputs
+    sequences = {parameter.name for parameter in parameters if parameter.sequence}
     found: list[str] = []
     for name in filter(None, node.input):
-        if name in sequences:
+        if parts := [parameter.name for parameter in parameters if parameter.map == name]:
+            found += parts
+        elif name in sequences:
             held = (key for key in given if key.partition(".")[0] == name)
             found += sorted(held, key=lambda key: int(key.partition(".")[2]))
         else:

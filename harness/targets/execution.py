@@ -56,6 +56,8 @@ class Graph(NamedTuple):
     """Of several tested operators, in place of which others may run: all nodes must be on the provider."""
     disabled: tuple[str, ...] = ()
     """The transformers that are not to change it."""
+    maps: tuple[str, ...] = ()
+    """Its inputs and outputs that are maps, or sequences of maps: of `X` the tensors `X_keys` and `X_values` are passed."""
 
 
 class GraphCases(NamedTuple):

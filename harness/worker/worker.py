@@ -17,7 +17,8 @@ A batch is a list of units; a unit is one graph with the cases that run on it in
 batch is `{"kinds": [...], "units": [...]}`: a unit names its kind (provider, options, threads, names and
 element types, which many units share), the size of its graph, the number of its first case, and the shapes of
 each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
-the inputs of a call of those shapes stand before each case's, and the session runs them first.
+the inputs of a call of those shapes stand before each case's, and the session runs them first. Its kind names the
+`maps`, of which keys and values cross the pipe.
 
 Each case is announced before it starts: whatever ends the process, only that case is lost. Where the first
 request names a file of `progress`, which both processes map, a case is announced there, and results are
@@ -551,6 +552,15 @@ class OnnxRuntime:
             asked = unit["asked"] = [name for name, _ in wanted]
         if unit["bound"]:
             return self._run_bound(session, unit, arrays)
+        if unit.get("maps"):
+            fed = dict(zip(unit["fed"], arrays))
+            for name, array in fed.items():
+                if name.endswith("_values") and (array.dtype != np.float32 or not array.size):
+                    raise CannotFeedError("Python passes maps to float32 alone, and none that is empty")
+            return [
+                (output, number_of(output.dtype))
+                for output in run_with_maps(session, unit["maps"], wanted, fed)
+            ]
         return [
             (output, number_of(output.dtype)) for output in session.run(asked, dict(zip(unit["fed"], arrays)))
         ]
@@ -658,6 +668,32 @@ class OnnxRuntime:
             outputs.append((output, number))
         session.run_with_iobinding(binding)
         return outputs
+
+
+def run_with_maps(
+    session: Any, maps: Sequence[str], outputs: Sequence[Tuple[str, int]], fed: Dict[str, Any]
+) -> List[Any]:
+    """Run with maps, each fed as a dict of its keys and values; of one that is given, in a sequence, return the keys and
+    the values, a row for each map, in the order of the keys."""
+    for name in maps:
+        if name + "_keys" in fed:
+            keys, values = fed.pop(name + "_keys"), fed.pop(name + "_values")
+            fed[name] = dict(zip(keys.tolist(), values.tolist()))
+    wanted = dict(outputs)
+    parts = {name + part: name for name in maps for part in ("_keys", "_values")}
+    asked = list(dict.fromkeys(parts.get(name, name) for name in wanted))
+    found = []
+    for name, output in zip(asked, session.run(asked, fed)):
+        if name in wanted:
+            found.append(output)
+            continue
+        items = [item for each in output for item in sorted(each.items())]
+        sizes = {len(each) for each in output}
+        shape = (len(output), max(sizes) if sizes else 0) if len(sizes) < 2 else (len(items),)
+        kind = np.dtype(np.int64 if wanted[name + "_keys"] == 7 else object)  # 7: TensorProto.INT64
+        found.append(np.array([key for key, _ in items], kind).reshape(shape))
+        found.append(np.array([value for _, value in items], np.float32).reshape(shape))
+    return found
 
 
 _MARGIN = 1 << 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Approx, Expected
+from harness.model.expected import Approx, Exact, Expected
 from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.deviations.base import Deviating, deviation
@@ -58,6 +58,14 @@ def always_normalised(asked: Deviating) -> tuple[Expected, ...]:
 def untransformed(asked: Deviating) -> tuple[Expected, ...]:
     """LinearRegressor: scores as with post_transform NONE."""
     return asked.formula(post_transform="NONE")
+
+
+@deviation
+def as_row(asked: Deviating) -> tuple[Expected, ...]:
+    """DictVectorizer: the row of a matrix in place of a tensor of one dimension."""
+    (found,) = asked.formula()
+    assert isinstance(found, Exact)
+    return (Exact(Tensor(found.dtype, found.tensor.array[None])),)
 
 
 @deviation

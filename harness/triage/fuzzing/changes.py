@@ -247,7 +247,9 @@ def option(draft: Draft) -> Candidate | None:
 def _initializers(draft: Draft) -> tuple[str | None, ...]:
     """Return the inputs that can be an initializer beside others that are fed: with none fed the node is
     folded away."""
-    names = draft.candidate.names
+    schema = draft.subject.spec.schema(draft.candidate.opset)
+    maps = {each.name for each in schema.inputs if each.map}
+    names = [name for name in draft.candidate.names if name not in maps]
     if len(names) < 2:
         return (None,)
     deciding = [name for name in names if draft.subject.decides(name)]

@@ -170,7 +170,7 @@ def _without(value: Value, place: int, number: int) -> Value:
         return value
     kept: tuple[Any, ...] = tuple(each for n, each in enumerate(value) if n % number != place)
     gone = value[place]
-    if sorted(map(str, value)) == sorted(map(str, range(len(value)))):
+    if all(type(each) is int for each in value) and set(value) == set(range(len(value))):
         kept = tuple(each - (each > gone) for each in kept)
     return kept
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from harness.model.expected import Approx, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.model.onnx_schemas import IR_VERSIONS, opset_imports
 from harness.triage.repro.failure import Failure
+from harness.worker.worker import run_with_maps
 
 TEMPLATE = Path(__file__).with_name("template.py")
 LEVELS = {
@@ -25,6 +27,7 @@ LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
+_MAPPED = "from typing import Any, Dict, List, Sequence, Tuple"
 _WRITTEN_OUT = 64
 _WIDTH = 100
 
@@ -36,6 +39,8 @@ def script(failure: Failure) -> str:
     _, _, code = rest.partition("# </case>\n")
     for mark in ("# <library>\n", "# </library>\n\n\n"):
         code = code.replace(mark, "")
+    if failure.graph.maps:
+        code = f"{_MAPPED}\n\n{inspect.getsource(run_with_maps)}{code}"
     return head.replace("{{docstring}}", _docstring(failure)) + _constants(failure) + code
 
 
@@ -73,6 +78,7 @@ def _constants(failure: Failure) -> str:
         *inputs,
         "]",
         *_before(failure),
+        f"MAPS = {list(graph.maps)!r}",
         "OUTPUTS = [  # (name, ONNX element type, NumPy's)",
         *(
             f"    ({name!r}, {number}, {str(np.dtype(BY_ONNX_NUMBER[number].storage))!r}),"

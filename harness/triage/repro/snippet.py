@@ -23,14 +23,20 @@ def snippet(failure: Failure) -> str:
     that do not fit a line.
     """
     text = _model_text(failure.graph.model)
-    inputs = []
-    for number, (position, (name, _)) in enumerate(zip(failure.graph.fed, failure.graph.inputs, strict=True)):
+    graph = failure.graph
+    found: dict[str, str] = {}
+    for number, (position, (name, _)) in enumerate(zip(graph.fed, graph.inputs, strict=True)):
         written = written_array(failure.prepared.inputs[position])
         if len(written) > _WIDE or "\n" in written:
             written = f"onnx.numpy_helper.to_array(onnx.load_tensor({json.dumps(_FILE.format(number))}))"
         elif '"' not in written:
             written = written.replace("'", '"')
-        inputs.append(f"    {json.dumps(name)}: {written},")
+        found[name] = written
+    for name in graph.maps:
+        if f"{name}_keys" in found:
+            keys, values = found.pop(f"{name}_keys"), found.pop(f"{name}_values")
+            found[name] = f"dict(zip({keys}.tolist(), {values}.tolist()))"
+    inputs = [f"    {json.dumps(name)}: {written}," for name, written in found.items()]
     head = ["import numpy as np", "import onnx", "import onnxruntime as ort", ""]
     if failure.prepared.before is not None:
         return "# the session runs another call first: see repro.py"

@@ -24,6 +24,7 @@ TIMEOUT_SECONDS = 60
 TESTED = ["Identity"]
 INPUTS = []  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits
 BEFORE = []  # arrays, one an input: a call that the session runs first
+MAPS = []  # inputs and outputs that are maps, of `X` passed as `X_keys` and `X_values`
 OUTPUTS = [("Y", 1, "float32")]  # (name, ONNX element type, NumPy's)
 EXPECTED = None  # one entry an output, None where an error is expected, or none where anything but the end of the process is
 EXPECTED_ERROR = ""  # the rule that the call breaks
@@ -249,6 +250,9 @@ def placement(session):
 def run_session(ort, session, inputs):
     """Run and return the outputs as arrays; bfloat16, which `session.run` does not take, with bound
     buffers."""
+    if MAPS:
+        outputs = [output[:2] for output in OUTPUTS]
+        return run_with_maps(session, MAPS, outputs, {key: array for key, _, array in inputs})  # noqa: F821
     names = [name for name, _, _ in OUTPUTS]
     if not IN_PLACE and all(element != BFLOAT16 for _, element, _ in OUTPUTS + inputs):
         return session.run(names, {key: array for key, _, array in inputs})
