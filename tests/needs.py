@@ -22,6 +22,7 @@ NEEDS = {
     "index": "tests with releases of the package index",
     "notebook": "tests of the notebook of examples",
     "openssl": "tests with certificates",
+    "reference": "tests against scikit-learn",
     "pythons": "tests of releases for older Pythons",
     "root": "tests as root",
     "ssh": "tests over ssh",
@@ -46,13 +47,13 @@ def required() -> set[str]:
 
 
 def need(name: str, lacking: str | None) -> None:
-    """Skip the test, or fail where `name` is required, unless `lacking` is None; else it says what is missing
+    """Skip the test or module, or fail where `name` is required, unless `lacking` is None; else it says what is missing
     and what provides it."""
     if lacking is None:
         return
     if name in required():
         pytest.fail(f"{REQUIRE_ENV} requires {name}: {lacking}")
-    pytest.skip(f"{_PREFIX}{name}: {lacking}")
+    pytest.skip(f"{_PREFIX}{name}: {lacking}", allow_module_level=True)
 
 
 def summary(reasons: Iterable[str]) -> list[str]:

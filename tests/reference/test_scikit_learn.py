@@ -7,6 +7,7 @@ Attributes are float32, and scikit-learn computes in float64 with parameters of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from harness.model.dtypes import Array
 from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.operators import OPERATORS
 from tests.calling import call_of
+from tests.needs import need
 
-sklearn = pytest.importorskip("sklearn")
-from sklearn import (  # noqa: E402 - scikit-learn is an extra
+if find_spec("sklearn") is None:
+    need("reference", "python -m pip install -e '.[reference]'")
+from sklearn import (
     ensemble,
     feature_extraction,
     impute,
