@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness.model.case import Value
+from harness.model.dtypes import DTYPES
 
 
 class Parameter(NamedTuple):
@@ -24,6 +25,11 @@ class Parameter(NamedTuple):
     least: int = 1
     alike: bool = True
     sequence: bool = False
+
+    @property
+    def wide(self) -> tuple[str, ...]:
+        """The dtypes that stand for all of them in sweeps: narrow ones are cases where they are named alone."""
+        return tuple(each for each in self.dtypes if each not in DTYPES or not DTYPES[each].narrow)
 
     @property
     def needed(self) -> bool:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import minifloat_values
 from harness.operators.base import Entropy, Shape, ValueKind
 from harness.operators.binary_floats import encode, special_patterns
 
@@ -66,6 +67,8 @@ def applies(kind: str, dtype: str) -> bool:
     entry = DTYPES[dtype]
     if entry.is_float:
         return kind != "shifts"
+    if entry.is_minifloat:
+        return kind in ("ordinary", "positive", "specials", "nans")
     return kind == "ordinary" if not entry.is_integer else kind not in _FLOATS_ONLY
 
 
@@ -81,8 +84,24 @@ def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
     if entry.is_float:
         return _FLOATS[kind](raw, dtype, entropy).reshape(shape)
     if entry.is_integer:
-        return _integers(kind, raw, entry.storage, entropy).reshape(shape)
+        found = _integers(kind, raw, entry.storage, entropy).reshape(shape)
+        return entry.wrapped(found) if entry.narrow else found
+    if entry.is_minifloat:
+        return _minifloats(kind, raw, dtype).reshape(shape)
     return ((raw % 201) - 100.0 + 1j * ((raw >> 8) % 201 - 100.0)).astype(entry.storage).reshape(shape)
+
+
+def _minifloats(kind: str, raw: NDArray[np.uint32], dtype: str) -> Array:
+    """Numbers of a float of at most 8 bits; special ones are patterns in order, so that 256 elements
+    are all, from the second on, so that one more is no zero."""
+    patterns = np.arange(1 << DTYPES[dtype].narrow, dtype=np.uint8)
+    numbers = minifloat_values(dtype)
+    if kind == "nans":
+        return patterns[np.arange(1, raw.size + 1) % patterns.size]
+    if kind == "specials":
+        return patterns[~np.isnan(numbers)][np.arange(1, raw.size + 1) % np.count_nonzero(~np.isnan(numbers))]
+    some = patterns[(np.abs(numbers) <= 100) & ((numbers > 0) | (kind != "positive"))]
+    return np.asarray(some[raw % some.size])
 
 
 def _range(raw: NDArray[np.uint32], least: float, steps: int, step: float) -> NDArray[np.float64]:

@@ -58,18 +58,13 @@ def _patterns(dtype: str) -> tuple[int, int, int]:
     return (1 << (entry.itemsize * 8 - 1)) - least, least, (1 << max(0, entry.mantissa - 10)) - 1
 
 
-def _ends(dtype: str) -> tuple[int, int]:
-    limits = np.iinfo(DTYPES[dtype].storage)
-    return limits.min, limits.max
-
-
 def kinds_of(dtype: str, array: Array) -> Iterator[str]:
     """Yield the kinds of elements that a tensor has."""
     entry, flat = DTYPES[dtype], array.reshape(-1)
     if not flat.size:
         return
     if entry.is_integer:
-        yield from (kind for kind, edge in zip(INTEGERS, _ends(dtype), strict=True) if edge in flat)
+        yield from (kind for kind, edge in zip(INTEGERS, entry.limits[:2], strict=True) if edge in flat)
     if not entry.is_float:
         return
     infinity, least, low = _patterns(dtype)
@@ -98,7 +93,7 @@ def holding(kind: str, dtype: str, array: Array) -> Array | None:
         return None
     made: Array = array.copy()
     if kind in INTEGERS:
-        made.flat[0] = dict(zip(INTEGERS, _ends(dtype), strict=True))[kind]
+        made.flat[0] = dict(zip(INTEGERS, entry.limits[:2], strict=True))[kind]
         return made
     infinity, least, low = _patterns(dtype)
     sign = 1 << (entry.itemsize * 8 - 1)

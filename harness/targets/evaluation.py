@@ -16,6 +16,7 @@ from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.specs.calls import make_call
+from harness.worker.worker import unpacked
 
 
 def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list[Tensor]:
@@ -82,7 +83,8 @@ def tensor_of(proto: TensorProto) -> Tensor:
     dtype = BY_ONNX_NUMBER[proto.data_type]
     shape = tuple(proto.dims)
     if dtype.name != "string":
-        return Tensor(dtype.name, np.frombuffer(proto.raw_data, dtype.storage).reshape(shape))
+        held = np.frombuffer(proto.raw_data, dtype.storage)
+        return Tensor(dtype.name, unpacked(held, proto.data_type, shape))
     array = np.empty(len(proto.string_data), object)
     array[:] = [text.decode() for text in proto.string_data]
     return Tensor("string", array.reshape(shape))

@@ -5,12 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import onnx
 import pytest
+from onnx.reference.ops.op_cast import cast_to
 
+from harness.compile.tensor_files import tensor_of
 from harness.model.case import Tensor
-from harness.model.expected import Approx, OneOf, nearest
+from harness.model.diff import differing
+from harness.model.dtypes import DTYPES
+from harness.model.expected import Approx, Expected, OneOf, nearest
+from harness.model.float_formats import decode
 from harness.operators import OPERATORS
-from harness.operators.base import TensorType
+from harness.operators.base import TensorType, Undefined
 from harness.operators.casting import converted
 from harness.specs.calls import make_call
 
@@ -77,3 +83,56 @@ def test_a_requantised_number_at_a_tie_may_go_either_way() -> None:
     assert isinstance(found, OneOf)
     assert {int(each.array[0, 0]) for each in found.candidates} == {9, 10}
     assert nearest(found).dtype == "uint8"
+
+
+def cast(source: Tensor, to: str, **attributes: int | str) -> Expected:
+    types = {"input": TensorType(source.dtype, source.array.shape)}
+    call = make_call(OPERATORS["Cast"], 25, types, {"to": DTYPES[to].onnx, **attributes}, {})
+    (found,) = OPERATORS["Cast"].oracle(call, {"input": source}, "ieee")
+    return found
+
+
+NARROW = [name for name, entry in DTYPES.items() if entry.narrow and name != "float8e8m0"]
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("to", NARROW)
+@pytest.mark.parametrize("source", ["float32", "int8", *NARROW])
+def test_narrow_types_are_cast_as_by_onnx(source: str, to: str, saturate: int) -> None:
+    patterns = np.arange(1 << (DTYPES[source].narrow or 8))
+    array = (
+        np.array([-8, -7.5, -2, -1.75, -0.5, 0, 0.5, 1, 1.5, 1.75], np.float32)
+        if source == "float32"
+        else DTYPES[source].wrapped(patterns)
+    )
+    if DTYPES[to].is_integer and not DTYPES[source].is_integer:  # undefined beyond the range
+        numbers = decode(source, array)
+        limits = DTYPES[to].limits
+        array = array[(np.trunc(numbers) >= limits.min) & (np.trunc(numbers) <= limits.max)]
+    if source == to == "float8e5m2":  # its infinities are no conversion's
+        array = array[np.isfinite(decode(source, array))]
+    found = nearest(cast(Tensor(source, array), to, saturate=saturate))
+    native = onnx.helper.tensor_dtype_to_np_dtype(DTYPES[source].onnx)
+    given = (
+        array.view(native) if DTYPES[source].is_minifloat else array
+    )  # ml_dtypes has no other pairs of 4 and 2 bits
+    wanted = tensor_of(DTYPES[to].onnx, cast_to(given, DTYPES[to].onnx, bool(saturate)))
+    if DTYPES[source].is_minifloat and to == "float4e2m1":  # NaN of either sign is 6
+        found, wanted = (Tensor(to, each.array[~np.isnan(decode(source, array))]) for each in (found, wanted))
+    assert not differing(wanted, found).any()
+
+
+def test_text_is_the_shortest_that_spells_a_number() -> None:
+    found = cast(Tensor("float32", np.array([0.1, -2.0, 314.15625], np.float32)), "string")
+    assert isinstance(found, OneOf)
+    assert [each.array.tolist() for each in found.candidates] == [
+        ["0.1", "-2", "314.15625"],
+        ["0.1", "-2.0", "314.15625"],
+    ]
+    (found,) = cast(Tensor("int4", np.array([-8, 7], np.int8)), "string").candidates
+    assert found.array.tolist() == ["-8", "7"]
+
+
+def test_no_negative_number_is_a_power_of_two() -> None:
+    with pytest.raises(Undefined):
+        cast(Tensor("float32", np.array([1, -1], np.float32)), "float8e8m0")
