@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
 from onnx.reference.ops.op_cast import cast_to
 
 from harness.compile.tensor_files import tensor_of
@@ -14,7 +15,7 @@ from harness.model.case import Tensor
 from harness.model.diff import differing
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Expected, OneOf, nearest
-from harness.model.float_formats import decode
+from harness.model.float_formats import decode, encode
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType, Undefined
 from harness.operators.casting import converted
@@ -136,3 +137,69 @@ def test_text_is_the_shortest_that_spells_a_number() -> None:
 def test_no_negative_number_is_a_power_of_two() -> None:
     with pytest.raises(Undefined):
         cast(Tensor("float32", np.array([1, -1], np.float32)), "float8e8m0")
+
+
+def quantised(x: Tensor, scale: float, to: str, zero: float | None = None, **attributes: int) -> Expected:
+    inputs = {"x": x, "y_scale": Tensor("float32", np.array(scale, np.float32))}
+    if zero is None:
+        attributes = {"output_dtype": DTYPES[to].onnx, **attributes}
+    else:
+        entry = DTYPES[to]
+        inputs["y_zero_point"] = Tensor(
+            to, encode(to, np.array(zero)) if entry.is_minifloat else entry.wrapped(np.array(zero))
+        )
+    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
+    call = make_call(OPERATORS["QuantizeLinear"], 25, types, attributes, {})
+    (found,) = OPERATORS["QuantizeLinear"].oracle(call, inputs, "ieee")
+    return found
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("to", NARROW)
+def test_numbers_are_quantised_to_narrow_types_as_by_onnx(to: str, saturate: int) -> None:
+    numbers = np.array([0, 0.3, -1.5, 2.5, 7, 15.75, -9, 117, 463, 464, 480, 61440, -70000], np.float32)
+    found = nearest(quantised(Tensor("float32", numbers), 1.0, to, saturate=saturate))
+    node = onnx.helper.make_node(
+        "QuantizeLinear", ["x", "s"], ["y"], output_dtype=DTYPES[to].onnx, saturate=saturate
+    )
+    infos = [
+        onnx.helper.make_tensor_value_info(name, 1, shape)
+        for name, shape in (("x", [len(numbers)]), ("s", []))
+    ]
+    output = onnx.helper.make_tensor_value_info("y", DTYPES[to].onnx, None)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "g", infos, [output]), opset_imports=[onnx.helper.make_opsetid("", 25)]
+    )
+    (given,) = ReferenceEvaluator(model).run(None, {"x": numbers, "s": np.array(1, np.float32)})
+    assert not differing(tensor_of(DTYPES[to].onnx, given), found).any()
+
+
+def test_a_quotient_at_a_tie_may_go_either_way_unless_it_is_exact() -> None:
+    exact = quantised(Tensor("float32", np.array([1.0625], np.float32)), 1.0, "float8e4m3fn")
+    assert {int(each.array[0]) for each in exact.candidates} == {0x38}
+    near = quantised(
+        Tensor("float32", np.array([1.0625 * 3], np.float32)), np.float32(3 * (1 + 2**-22)), "float8e4m3fn"
+    )
+    assert {int(each.array[0]) for each in near.candidates} == {0x38}
+    rounded = quantised(
+        Tensor("float32", np.array([np.float32(1.0625 * 0.7)], np.float32)), 0.7, "float8e4m3fn"
+    )
+    assert {int(each.array[0]) for each in rounded.candidates} == {0x38, 0x39}
+
+
+def test_a_zero_point_of_a_minifloat_is_added() -> None:
+    found = quantised(Tensor("float32", np.array([-0.0, 1.0, 2.5], np.float32)), 1.0, "float8e5m2", zero=1.0)
+    assert decode("float8e5m2", nearest(found).array).tolist() == [1.0, 2.0, 3.5]
+    zero = quantised(Tensor("float32", np.array([-0.0], np.float32)), 1.0, "float8e5m2", zero=0.0)
+    assert {int(each.array[0]) for each in zero.candidates} == {0x00, 0x80}
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_every_pattern_is_dequantised_to_its_number(dtype: str) -> None:
+    patterns = DTYPES[dtype].wrapped(np.arange(1 << DTYPES[dtype].narrow))
+    inputs = {"x": Tensor(dtype, patterns), "x_scale": Tensor("float32", np.array(0.5, np.float32))}
+    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
+    call = make_call(OPERATORS["DequantizeLinear"], 25, types, {}, {})
+    (found,) = OPERATORS["DequantizeLinear"].oracle(call, inputs, "ieee")
+    native = patterns.view(onnx.helper.tensor_dtype_to_np_dtype(DTYPES[dtype].onnx)).astype(np.float64)
+    assert np.array_equal(nearest(found).array, (native / 2).astype(np.float32), equal_nan=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES
 from harness.model.expected import Exact, Expected
-from harness.model.float_formats import MINIFLOATS, Float64, decode, encode_minifloat
+from harness.model.float_formats import MINIFLOATS, decode, encode_minifloat
+from harness.operators.base import Undefined
 from harness.operators.casting import converted
 from harness.operators.deviations.base import Deviating, deviation
 
@@ -24,20 +25,19 @@ def rounded_twice(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def largest_beside_nan(asked: Deviating) -> tuple[Expected, ...]:
-    """Cast and CastLike without `saturate`, by way of float32: just beyond the largest number of E4M3FN that number,
-    of E5M2 NaN."""
+    """Cast, CastLike and, by one scale for all, QuantizeLinear without `saturate`, by way of float32: just beyond the
+    largest number of E4M3FN that number, of E5M2 NaN."""
     to = asked.call.outputs[0]
-    numbers = decode("float32", converted(asked.inputs["input"], "float32"))
-    return (Exact(Tensor(to, beside_largest(to, numbers))),)
-
-
-def beside_largest(to: str, numbers: Float64) -> Array:
-    """Return numbers as the kernel makes a float of 8 bits of them without `saturate`."""
+    numbers = decode("float32", converted(next(iter(asked.inputs.values())), "float32"))
+    if (scale := asked.inputs.get("y_scale")) is not None:
+        if scale.array.size != 1:
+            raise Undefined("several scales")
+        numbers = (numbers / decode(*scale).reshape(())).astype(np.float32).astype(np.float64)
     found = encode_minifloat(to, numbers, saturate=False)
     lower, upper, pattern = _BESIDE[to]
     sign = np.where(np.signbit(numbers), MINIFLOATS[to].sign, 0)
     beside = (np.abs(numbers) >= lower) & (np.abs(numbers) < upper)
-    return np.where(beside, pattern | sign, found).astype(np.uint8)
+    return (Exact(Tensor(to, np.where(beside, pattern | sign, found).astype(np.uint8))),)
 
 
 @deviation
