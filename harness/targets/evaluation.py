@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
 from harness.model.case import Tensor, TensorValue, Value
 from harness.model.caseid import parse
@@ -63,10 +63,8 @@ def _names(node: NodeProto, operator: str, opset: int, given: Mapping[str, Tenso
 def _value(entry: AttributeProto) -> Value:
     value = helper.get_attribute_value(entry)
     if entry.type == AttributeProto.TENSOR:
-        array = numpy_helper.to_array(value)
-        return TensorValue(
-            BY_ONNX_NUMBER[value.data_type].name, array.shape, tuple(array.reshape(-1).tolist())
-        )
+        dtype, array = tensor_of(value)
+        return TensorValue(dtype, array.shape, tuple(array.reshape(-1).tolist()))
     if entry.type == AttributeProto.STRING:
         return str(value.decode())
     if entry.type == AttributeProto.STRINGS:
