@@ -9,6 +9,7 @@ from harness.operators import COLLECTED
 from tests.mutants.any_operator import red, samples, survives
 from tests.mutants.any_operator.careless import CAREFUL, CARELESS, careful, careless
 from tests.mutants.any_operator.conditions import WrongWhere, conditions
+from tests.mutants.any_operator.narrow import narrow
 from tests.mutants.any_operator.precision import imprecise
 from tests.mutants.any_operator.readings import readings
 from tests.mutants.any_operator.survivors import reason
@@ -54,6 +55,22 @@ def test_every_mistake_of_two_conditions_turns_two_cases_red(name: str) -> None:
     cases = samples(name)
     found = [each.name for each in together(name) if survives(each, cases)]
     assert found == []
+
+
+NARROW = [
+    name
+    for name in sorted(COLLECTED)
+    if any(each.dtypes != each.wide for each in operator_schema(name, latest_opset()).inputs)
+]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "Cast" else pytest.mark.slow) for name in NARROW]
+)
+def test_mistakes_of_narrow_types_turn_two_cases_red(name: str) -> None:
+    cases = samples(name)
+    mistakes = list(narrow(name, cases))
+    assert [each.name for each in mistakes if reason(name, each.name) is None and survives(each, cases)] == []
 
 
 def test_a_kernel_that_is_right_turns_nothing_red() -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper, numpy_helper
 
+from harness.compile.tensor_files import tensor_of, tensor_proto
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.specs.calls import call_of
@@ -327,3 +329,18 @@ def test_initializers_are_not_fed() -> None:
     header, payload = encode_batch([GraphCases(graph, [prepared])], "P", {}, {})
     assert header["units"][0]["cases"] == [[(2, 3)]]
     assert b"".join(payload) == b"m" + piped(prepared.inputs[0])
+
+
+@pytest.mark.parametrize("dtype", [name for name, entry in DTYPES.items() if entry.narrow])
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (3, 3), (4,), (17,), (0,)])
+def test_packed_elements_are_those_of_onnx(dtype: str, shape: tuple[int, ...]) -> None:
+    entry = DTYPES[dtype]
+    assert worker.PACKED.get(entry.onnx, 8) == entry.narrow
+    array = entry.wrapped(np.random.default_rng(5).integers(0, 256, shape))
+    proto = numpy_helper.from_array(array.view(helper.tensor_dtype_to_np_dtype(entry.onnx)))
+    held = worker.packed(array, entry.onnx)
+    assert held.tobytes() == proto.raw_data
+    assert np.array_equal(worker.unpacked(held, entry.onnx, shape), array)
+    assert worker.unpacked(held, entry.onnx, shape).dtype == array.dtype
+    assert tensor_proto("x", Tensor(dtype, array)).raw_data == proto.raw_data
+    assert np.array_equal(tensor_of(entry.onnx, proto).array, array)

@@ -238,9 +238,9 @@ def _changed(change: Callable[[ModelProto], None]) -> Callable[[Path], None]:
     return apply
 
 
-def _float8(folder: Path) -> None:
+def _float6(folder: Path) -> None:
     def change(model: ModelProto) -> None:
-        model.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT8E4M3FN
+        model.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT6E2M3
 
     _changed(change)(folder)
 
@@ -281,7 +281,7 @@ def _another_shape(folder: Path) -> None:
         (_garbled_model, "a folder that is no whole backend test: test_abs (model.onnx: damaged, or no file of ONNX)"),
         (_garbled_input, "a folder that is no whole backend test: test_abs (input_0.pb: damaged, or no file of ONNX)"),
         (_another_shape, "a tensor whose data does not fit its shape: test_abs"),
-        (_float8, "an element type that the harness cannot feed to ONNX Runtime: test_abs (FLOAT8E4M3FN)"),
+        (_float6, "an element type that the harness cannot feed to ONNX Runtime: test_abs (FLOAT6E2M3)"),
         (_changed(_two_nodes), "a model of several nodes: test_abs"),
         (_changed(_unknown_attribute), "an attribute that the operator does not have: test_abs (axis)"),
         (_changed(_other_domain), "the harness has no formula for the operator: test_abs (com.example.Abs)"),

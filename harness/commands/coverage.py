@@ -187,6 +187,7 @@ def _cells_json(found: CellCoverage) -> str:
 
 _COLUMNS = (
     *("NaN1", "NaNn", "NaN*", "inf", "-inf", "-0", "sub", "huge", "fine", "least", "most"),
+    *("e4", "e4z", "e5", "e5z", "u4", "i4", "f4", "e8", "u2", "i2"),
     *("0..", ".0.", "..0", "...0", "()", "r5", ">16", ">64", ">256", ">1k", "init", "out"),
     *("same", "more", "less", "undecl"),
 )

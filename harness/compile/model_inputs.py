@@ -98,7 +98,7 @@ class ModelInputs:
         if limit is not None:
             return Tensor(dtype.name, self._generator.integers(0, max(limit, 1), shape).astype(dtype.storage))
         if DTYPES[dtype.name].itemsize == 1:
-            low, high = np.iinfo(dtype.storage).min, np.iinfo(dtype.storage).max
+            low, high, _ = dtype.limits
             return Tensor(
                 dtype.name, self._generator.integers(low, high, shape, endpoint=True).astype(dtype.storage)
             )

@@ -10,6 +10,7 @@ from onnx import SequenceProto, TensorProto, numpy_helper
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.targets.frames import tensor_bytes
+from harness.worker.worker import PACKED, packed
 
 
 class NotFed(ValueError):
@@ -23,11 +24,12 @@ class NotFed(ValueError):
 
 def tensor_proto(name: str, tensor: Tensor) -> TensorProto:
     """Return a tensor as a TensorProto."""
-    proto = TensorProto(name=name, data_type=DTYPES[tensor.dtype].onnx, dims=tensor.array.shape)
+    number = DTYPES[tensor.dtype].onnx
+    proto = TensorProto(name=name, data_type=number, dims=tensor.array.shape)
     if tensor.dtype == "string":
         proto.string_data.extend(str(text).encode() for text in tensor.array.reshape(-1))
     else:
-        proto.raw_data = tensor_bytes(tensor)
+        proto.raw_data = packed(tensor.array, number).tobytes() if number in PACKED else tensor_bytes(tensor)
     return proto
 
 
@@ -53,7 +55,8 @@ def tensor_of(number: int, held: TensorProto | SequenceProto | Any) -> Tensor:
             raise NotFed("a tensor whose data does not fit its shape") from error
     if isinstance(held, (list, tuple, dict, SequenceProto)) or held is None:
         raise NotFed("sequences, maps or optional values")
-    return Tensor(dtype.name, _stored(dtype.storage, np.asarray(held)))
+    array = _stored(dtype.storage, np.asarray(held))
+    return Tensor(dtype.name, dtype.wrapped(array) if number in PACKED else array)
 
 
 def _stored(storage: str, array: Array) -> Array:

@@ -25,7 +25,7 @@ from harness.model.case import (
 )
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
-_INPUT = re.compile(r"([a-z]+\d*)(?:\[([\d,]*)\]|([{(])([^;]*)[})])\Z")
+_INPUT = re.compile(r"([a-z][a-z0-9]*)(?:\[([\d,]*)\]|([{(])([^;]*)[})])\Z")
 _LIST = re.compile(r"\[([^;]*)\]\Z")
 INTEGER = re.compile(r"-?\d{1,19}\Z")
 _TERMS = 100_000

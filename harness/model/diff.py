@@ -181,6 +181,8 @@ def differing(expected: Tensor, actual: Tensor) -> NDArray[np.bool_]:
     bits = np.asarray(_bits(a, dtype) != _bits(b, dtype))
     if dtype.is_float:
         bits &= ~(_is_nan(a, dtype) & _is_nan(b, dtype))
+    if dtype.is_minifloat:
+        bits &= ~(np.isnan(decode(dtype.name, a)) & np.isnan(decode(dtype.name, b)))
     return bits
 
 
@@ -227,11 +229,12 @@ def write_element(dtype: str, element: Any) -> str:
     entry = DTYPES[dtype]
     if entry.storage == "O":
         return repr(str(element)[:200])
-    if not entry.is_float:
+    if not (entry.is_float or entry.is_minifloat):
         return str(element)
     bits = int(np.asarray(element).view(f"u{entry.itemsize}"))
     value = np.asarray(bits << 16, np.uint32).view(np.float32) if dtype == "bfloat16" else np.asarray(element)
-    return f"{value!s} (0x{bits:0{entry.itemsize * 2}x})"
+    value = decode(dtype, value) if entry.is_minifloat else value
+    return f"{value!s} (0x{bits:0{entry.width // 4}x})"
 
 
 def _parts(array: Array) -> Array:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from harness.model.caseid import read_term
 
 DTYPE_ORDER = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "string",
+    "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
+    "float4e2m1", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0", "float16", "bfloat16", "float32",
+    "float64", "complex64", "complex128", "string",
 )  # fmt: skip
 """Element types in the order of rows: kind, then width."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness.model.case import Value
+from harness.model.dtypes import DTYPES
 
 
 class Parameter(NamedTuple):
@@ -26,6 +27,11 @@ class Parameter(NamedTuple):
     alike: bool = True
     sequence: bool = False
     map: str = ""
+
+    @property
+    def wide(self) -> tuple[str, ...]:
+        """The dtypes that stand for all of them in sweeps: narrow ones are cases where they are named alone."""
+        return tuple(each for each in self.dtypes if each not in DTYPES or not DTYPES[each].narrow)
 
     @property
     def needed(self) -> bool:

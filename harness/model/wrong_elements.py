@@ -11,7 +11,7 @@ from harness.model.case import Tensor
 from harness.model.diff import NO_DISTANCE, differing, distances, errors
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
-from harness.model.float_formats import FORMATS, Float64, decode
+from harness.model.float_formats import FORMATS, MINIFLOATS, Float64, decode, minifloat_values
 
 WORDS = ("NaN", "inf", "-inf", "lowest", "largest", "subnormal")
 """What an element can be called, of types that hold numbers."""
@@ -119,8 +119,12 @@ class WrongElements:
         form = FORMATS.get(self.dtype)
         if form is not None:
             return form.largest if word == "largest" else -form.largest
-        info = np.iinfo(DTYPES[self.dtype].storage)
-        return int(info.max if word == "largest" else info.min)
+        if self.dtype in MINIFLOATS:
+            numbers = minifloat_values(self.dtype)
+            numbers = numbers[np.isfinite(numbers)]
+            return float(numbers.max() if word == "largest" else numbers.min())
+        limits = DTYPES[self.dtype].limits
+        return limits.max if word == "largest" else limits.min
 
     @property
     def _measured(self) -> bool:
@@ -130,7 +134,7 @@ class WrongElements:
 def _numbers(tensor: Tensor) -> Array:
     """Return floats as float64, which holds them all, bool as 0 and 1, and elements of other types as they
     are."""
-    if tensor.dtype in FORMATS:
+    if tensor.dtype in FORMATS or tensor.dtype in MINIFLOATS:
         return decode(tensor.dtype, tensor.array)
     return tensor.array.astype(np.uint8) if tensor.dtype == "bool" else tensor.array
 

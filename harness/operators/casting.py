@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+from typing import cast as as_type
 
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array, Limits
 from harness.model.expected import Exact, Expected, OneOf
-from harness.model.float_formats import FORMATS, decode, encode
+from harness.model.float_formats import FORMATS, MINIFLOATS, Rounding, decode, encode, encode_minifloat
 from harness.operators import elements
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import (
+    Call,
+    CallTensor,
+    Choice,
+    DirectmlCall,
+    Entropy,
+    Operator,
+    Shape,
+    Undefined,
+    ValueKind,
+)
 from harness.operators.bounded import arithmetic, number
 from harness.operators.computing import Computing
 from harness.operators.formulas import moved
 
 # Cast:     output = the value of input in the type `to`: a float to the nearest of the type, halves to even, beyond its range to infinity;
 #           a float to an integer toward zero; an integer to an integer modulo 2 ** bits; anything to bool by != 0; bool to 0 and 1;
-#           text to what it spells, numbers to text that spells them
+#           text to what it spells, numbers to text that spells them; to a float of at most 8 bits the same but beyond its range, by
+#           `saturate`: the largest number, or infinity or NaN, as ONNX's tables say
 # CastLike: the same, with the type of a second input
 # BitCast:  the bits of input, read as elements of a type that is as wide
 
@@ -29,7 +41,9 @@ def cast(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expec
     """Cast by the formula above; a number that a narrower float type would flush may become zero."""
     source, to = inputs["input"], call.outputs[0]
     with np.errstate(all="ignore"):
-        found = Tensor(to, converted(source, to))
+        if to == "string" != source.dtype:
+            return (OneOf(_spelled(source)),)
+        found = Tensor(to, _to_minifloat(source, to, call) if to in MINIFLOATS else converted(source, to))
     if not (DTYPES[source.dtype].is_float and DTYPES[to].is_float):
         return (Exact(found),)
     taken = number(source, arithmetic(declared, source.dtype, flush=None if to != source.dtype else False))
@@ -38,6 +52,35 @@ def cast(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expec
         lost = np.where(np.abs(decode(to, found.array)) < FORMATS[to].smallest_normal, 0.0, lost)
     flushed = encode(to, np.where(lost == 0, np.copysign(0.0, taken.value), decode(to, found.array)))
     return (OneOf((found, Tensor(to, np.where(lost == 0, flushed, found.array)))),)
+
+
+def _to_minifloat(source: Tensor, to: str, call: Call) -> Array:
+    """Return elements as a float of at most 8 bits, rounded once."""
+    if source.dtype == to:
+        return source.array
+    numbers = decode("float64", converted(source, "float64"))
+    if to == "float8e8m0" and np.signbit(numbers).any():
+        raise Undefined("a negative number, or -0, as a power of two")
+    rounding = call.attributes.get("round_mode", "up")
+    return encode_minifloat(
+        to, numbers, bool(call.attributes.get("saturate", 1)), as_type(Rounding, rounding)
+    )
+
+
+def _spelled(source: Tensor) -> tuple[Tensor, ...]:
+    """Return the shortest texts that spell numbers without an exponent: those of floats with a fraction or without."""
+    entry = DTYPES[source.dtype]
+    numbers = source.array if entry.storage[0] in "fiu" and not entry.is_minifloat else decode(*source)
+    found = []
+    trims: tuple[Literal["-", "0"], ...] = ("-", "0") if entry.is_float or entry.is_minifloat else ("-",)
+    for trim in trims:
+        texts = np.empty(numbers.size, object)
+        texts[:] = [
+            np.format_float_positional(each, trim=trim) if numbers.dtype.kind == "f" else str(each)
+            for each in numbers.reshape(-1)
+        ]
+        found.append(Tensor("string", texts.reshape(numbers.shape)))
+    return tuple(found)
 
 
 def converted(source: Tensor, to: str) -> Array:
@@ -49,14 +92,14 @@ def converted(source: Tensor, to: str) -> Array:
     if source.dtype == "string":
         numbers = np.array([float(text) for text in array.reshape(-1).tolist()]).reshape(array.shape)
         return encode(to, numbers) if wanted.is_float else _whole(array, wanted.storage)
-    if given.is_float:
+    if given.is_float or given.is_minifloat:
         numbers = decode(source.dtype, array)
         if wanted.is_float:
             return encode(to, numbers)
-        return np.asarray(numbers != 0) if to == "bool" else np.trunc(numbers).astype(wanted.storage)
+        return np.asarray(numbers != 0) if to == "bool" else wanted.wrapped(np.trunc(numbers))
     if wanted.is_float:
         return _rounded(array, to)
-    return np.asarray(array != 0) if to == "bool" else array.astype(wanted.storage)
+    return np.asarray(array != 0) if to == "bool" else wanted.wrapped(array)
 
 
 NUMERALS = ValueKind("numerals")
@@ -68,7 +111,23 @@ _REAL = (
 )
 
 
-def _integers(limits: np.iinfo[np.integer]) -> tuple[str, ...]:
+BORDERS = ValueKind("borders")
+"""Of the numbers of a narrower float every one, what lies halfway between two, and the next to both sides; then
+beyond its range; each of both signs."""
+
+
+def _borders(source: str, to: str) -> Array:
+    form = MINIFLOATS[to]
+    grid = form.magnitudes(form.largest + 2)
+    middle = (grid[:-1] + grid[1:]) / 2
+    plain = encode(source, np.concatenate([grid, middle, [np.inf, np.nan, 4 * grid[-1]]]))
+    bits = encode(source, middle).view(f"u{DTYPES[source].itemsize}")
+    near = np.concatenate([bits - 1, bits + 1]).astype(bits.dtype).view(plain.dtype)
+    found = np.concatenate([plain, near])
+    return found if to == "float8e8m0" else np.concatenate([found, encode(source, -decode(source, found))])
+
+
+def _integers(limits: Limits) -> tuple[str, ...]:
     below = ("-1", "-7", "-007", f"{limits.min + 1}") if limits.min else ()
     return ("0", "1", "+1", "42", "007", f"+{limits.max}", f"{limits.max - 1}", f"{limits.min}", *below)
 
@@ -114,19 +173,21 @@ class Casting(Computing):
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """The numbers of all types."""
-        return [each for each in BY_ONNX_NUMBER if each not in (14, 15)]
+        return [each for each, held in BY_ONNX_NUMBER.items() if each not in (14, 15) and not held.narrow]
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """The usual ones, and numbers as text."""
+        """The usual ones, numbers as text, and those around the numbers of a minifloat."""
         usual = super().kinds(operator, name)
-        return (*usual, NUMERALS) if name == "input" and operator.options != "bits" else usual
+        return (*usual, NUMERALS, BORDERS) if name == "input" and operator.options != "bits" else usual
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind; numerals are the list over again, from a place in it."""
+        shape, to = call.inputs[name].shape, DTYPES[call.outputs[0]]
+        if kind == BORDERS.name:
+            return np.resize(_borders(call.inputs[name].dtype, to.name), shape)
         if kind != NUMERALS.name:
             return super().generate(operator, kind, name, call, entropy)
-        shape, to = call.inputs[name].shape, DTYPES[call.outputs[0]]
-        listed = _REAL if to.is_float else _integers(np.iinfo(to.storage))
+        listed = _integers(to.limits) if to.is_integer else _REAL
         places = np.arange(prod(shape)) + np.frombuffer(entropy, "<u4", 1)
         return np.array([listed[place % len(listed)] for place in places], object).reshape(shape)
 
@@ -135,7 +196,9 @@ class Casting(Computing):
         and `normal` lie beyond."""
         source, to = call.inputs[name].dtype, DTYPES[call.outputs[0]]
         if kind == NUMERALS.name:
-            return name == "input" and source == "string" and (to.is_float or to.is_integer)
+            return name == "input" and source == "string" and to.name not in ("string", "bool")
+        if kind == BORDERS.name:
+            return DTYPES[source].is_float and to.is_minifloat
         if (
             name == "input"
             and "string" in (source, to.name)
@@ -143,9 +206,10 @@ class Casting(Computing):
             and operator.options != "bits"
         ):
             return False
-        if name == "input" and to.is_integer and DTYPES[source].is_float and operator.options != "bits":
+        from_float = DTYPES[source].is_float or DTYPES[source].is_minifloat
+        if name == "input" and to.is_integer and from_float and operator.options != "bits":
             return kind in ("positive", "specials", "normal") or (
-                kind in ("ordinary", "integers", "unit") and np.iinfo(to.storage).min < 0
+                kind in ("ordinary", "integers", "unit") and to.limits.min < 0
             )
         return elements.applies(kind, source)
 
@@ -154,10 +218,7 @@ class Casting(Computing):
         to = call.attributes.get("to")
         if to is not None and to not in BY_ONNX_NUMBER:
             return "to is an element type"
-        if (
-            operator.options == "bits"
-            and DTYPES[call.first.dtype].itemsize != DTYPES[call.outputs[0]].itemsize
-        ):
+        if operator.options == "bits" and DTYPES[call.first.dtype].width != DTYPES[call.outputs[0]].width:
             return "both types have as many bits"
         return None
 
@@ -179,7 +240,9 @@ class Casting(Computing):
 
 def bit_cast(input: Array, call: Call) -> Array:
     """Read the bits by the formula above."""
-    return np.ascontiguousarray(input).view(DTYPES[call.outputs[0]].storage).reshape(input.shape)
+    to = DTYPES[call.outputs[0]]
+    bits = np.ascontiguousarray(input).view(to.storage).reshape(input.shape)
+    return to.wrapped(bits) if to.narrow else bits
 
 
 CASTING = Casting()

@@ -25,7 +25,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array, DType, Limits
+from harness.model.float_formats import minifloat_values
 from harness.operators.base import Entropy, Shape, ValueKind
 from harness.operators.binary_floats import encode, special_patterns
 
@@ -66,6 +67,10 @@ def applies(kind: str, dtype: str) -> bool:
     entry = DTYPES[dtype]
     if entry.is_float:
         return kind != "shifts"
+    if entry.is_minifloat:
+        return kind in ("ordinary", "positive", "specials", "nans")
+    if entry.narrow and kind == "close":
+        return False
     return kind == "ordinary" if not entry.is_integer else kind not in _FLOATS_ONLY
 
 
@@ -81,8 +86,24 @@ def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
     if entry.is_float:
         return _FLOATS[kind](raw, dtype, entropy).reshape(shape)
     if entry.is_integer:
-        return _integers(kind, raw, entry.storage, entropy).reshape(shape)
+        found = _integers(kind, raw, entry, entropy).reshape(shape)
+        return entry.wrapped(found) if entry.narrow else found
+    if entry.is_minifloat:
+        return _minifloats(kind, raw, dtype).reshape(shape)
     return ((raw % 201) - 100.0 + 1j * ((raw >> 8) % 201 - 100.0)).astype(entry.storage).reshape(shape)
+
+
+def _minifloats(kind: str, raw: NDArray[np.uint32], dtype: str) -> Array:
+    """Numbers of a float of at most 8 bits; special ones are patterns in order, so that 256 elements
+    are all, from the second on, so that one more is no zero."""
+    patterns = np.arange(1 << DTYPES[dtype].narrow, dtype=np.uint8)
+    numbers = minifloat_values(dtype)
+    if kind == "nans":
+        return patterns[np.arange(1, raw.size + 1) % patterns.size]
+    if kind == "specials":
+        return patterns[~np.isnan(numbers)][np.arange(1, raw.size + 1) % np.count_nonzero(~np.isnan(numbers))]
+    some = patterns[(np.abs(numbers) <= 100) & ((numbers > 0) | (kind != "positive"))]
+    return np.asarray(some[raw % some.size])
 
 
 def _range(raw: NDArray[np.uint32], least: float, steps: int, step: float) -> NDArray[np.float64]:
@@ -169,10 +190,11 @@ _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
 }
 
 
-def _integers(kind: str, raw: NDArray[np.uint32], storage: str, entropy: Entropy) -> Array:
-    limits = np.iinfo(storage)
+def _integers(kind: str, raw: NDArray[np.uint32], entry: DType, entropy: Entropy) -> Array:
+    storage, limits = entry.storage, entry.limits
     wide = raw.astype(np.int64)
     if kind in _OF_BITS:
+        limits = Limits(*limits[:2], 8 * entry.itemsize)
         bits = np.frombuffer(entropy, storage, len(raw) * max(4, limits.bits // 8) // (limits.bits // 8))[
             : len(raw)
         ]
@@ -213,7 +235,7 @@ def _integers(kind: str, raw: NDArray[np.uint32], storage: str, entropy: Entropy
 
 _CLOSE = {8: 6, 16: 11, 32: 24, 64: 53}
 """By bits, the power of 2 from which a narrower type, float16, float32 or float64, lacks integers."""
-_OF_BITS: dict[str, Callable[[Array, np.iinfo[np.integer]], Array]] = {
+_OF_BITS: dict[str, Callable[[Array, Limits], Array]] = {
     "normal": lambda bits, _: bits,
     "terms": lambda bits, _: bits >> 1,
     "upper": lambda bits, limits: bits >> 1 if limits.min else (bits >> 1) + (limits.max // 2 + 1),

@@ -19,6 +19,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact, Expected, OneOf
+from harness.model.float_formats import MINIFLOATS, decode
 from harness.operators.base import Call, Oracle
 from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
 from harness.operators.bounded import Bounded, number
@@ -102,7 +103,9 @@ def _as_it_is(_dtype: str, array: Array) -> Array:
 
 
 def values(tensor: Tensor) -> Array:
-    """Return a tensor's elements as numbers: bfloat16 widened to float32."""
+    """Return a tensor's elements as numbers: bfloat16 widened to float32, minifloats to float64."""
+    if tensor.dtype in MINIFLOATS:
+        return decode(*tensor)
     return decode_bfloat16(tensor.array) if tensor.dtype == "bfloat16" else tensor.array
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.expected import Expected, OneOf
-from harness.model.float_formats import decode
+from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode_minifloat
 from harness.operators.base import (
     Call,
     CallTensor,
@@ -30,6 +30,7 @@ from harness.operators.bounded import Bounded, arithmetic, maximum, minimum, num
 from harness.operators.computing import Computing
 
 # QuantizeLinear:        y = saturate(round(x / y_scale) + y_zero_point), halves to even
+#                        to a float of at most 8 bits: y = x / y_scale + y_zero_point, rounded as Cast rounds by `saturate`
 # DequantizeLinear:      y = (x - x_zero_point) * x_scale
 # DynamicQuantizeLinear: y_scale = (max(x, 0) - min(x, 0)) / 255; y_zero_point = saturate(round(-min(x, 0) / y_scale)); y as above
 
@@ -58,42 +59,43 @@ def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[E
     del declared
     x, scale = inputs["x"], inputs["y_scale"]
     dtype = call.outputs[0]
-    limits = np.iinfo(DTYPES[dtype].storage)
     zero = inputs.get("y_zero_point")
     shape = x.array.shape
-    offset = 0 if zero is None else spread(zero.array.astype(np.int64), shape, call)
-    numbers, scales = (
-        decode(each.dtype, each.array) if DTYPES[each.dtype].is_float else each.array.astype(np.float64)
-        for each in (x, scale)
-    )
-    mantissa = DTYPES[scale.dtype].mantissa  # None for an int32, by which version 19 may divide
+    offset = 0 if zero is None else spread(decode(*zero), shape, call)
+    numbers, scales = (decode(each.dtype, each.array) for each in (x, scale))
+    precision = BY_ONNX_NUMBER[call.parameter("precision") or DTYPES[scale.dtype].onnx]
+    mantissa = precision.mantissa  # None for an int32, by which version 19 may divide
     with np.errstate(all="ignore"):
         quotient = numbers / spread(scales, shape, call)
         slack = np.abs(quotient) * (0.0 if mantissa is None else 2.0 ** -(mantissa + 1))
+        if dtype in MINIFLOATS:
+            if precision.is_float:  # a quotient that the type holds is not rounded
+                slack = np.where(FORMATS[precision.name].rounded(quotient) == quotient, 0.0, slack)
+            saturate = bool(call.parameter("saturate"))
+            unmoved = np.where(
+                offset == 0, quotient, quotient + offset
+            )  # -0 + 0 is 0, and -0 where nothing is added
+            sums = (unmoved, *(quotient + by + offset for by in (0.0, -slack, slack)))
+            return (OneOf(tuple(Tensor(dtype, encode_minifloat(dtype, each, saturate)) for each in sums)),)
         exact = np.abs(quotient) * 2 == np.abs(np.rint(quotient * 2))
         low, high = (np.rint(np.where(exact, quotient, quotient + by)) for by in (-slack, slack))
         low, high = (
             np.where(np.isnan(quotient), end, each) for each, end in ((low, -np.inf), (high, np.inf))
         )
-    candidates = [
-        Tensor(dtype, _saturated(each, offset, limits, dtype)) for each in (np.rint(quotient), low, high)
-    ]
+    candidates = [Tensor(dtype, _saturated(each, offset, dtype)) for each in (np.rint(quotient), low, high)]
     return (OneOf(tuple(candidates)),)
 
 
-def _saturated(rounded: Any, offset: Any, limits: Any, dtype: str) -> Array:
-    held = np.clip(rounded, -(2.0**40), 2.0**40)
-    return np.asarray(
-        np.clip(np.nan_to_num(held).astype(np.int64) + offset, limits.min, limits.max).astype(
-            DTYPES[dtype].storage
-        )
-    )
+def _saturated(rounded: Any, offset: Any, dtype: str) -> Array:
+    held = np.nan_to_num(np.clip(rounded, -(2.0**40), 2.0**40))
+    limits = DTYPES[dtype].limits
+    return np.asarray(np.clip(held + offset, limits.min, limits.max).astype(DTYPES[dtype].storage))
 
 
 def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
     """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every
     integer within the bound."""
-    limits = np.iinfo(DTYPES[dtype].storage)
+    limits = DTYPES[dtype].limits
     low, high = limits.min - np.max(zero), limits.max - np.min(zero)
     least, most = (np.clip(np.rint(value.value + by), low, high) for by in (-value.error, value.error))
     steps = int(np.max(most - least, initial=0))
@@ -101,7 +103,7 @@ def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
         np.clip(np.rint(value.value), low, high),
         *(np.minimum(least + step, most) for step in range(steps + 1)),
     ]
-    return OneOf(tuple(Tensor(dtype, _saturated(each, zero, limits, dtype)) for each in numbers))
+    return OneOf(tuple(Tensor(dtype, _saturated(each, zero, dtype)) for each in numbers))
 
 
 def dequantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
@@ -110,9 +112,9 @@ def dequantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple
     x, scale = inputs["x"], inputs["x_scale"]
     zero = inputs.get("x_zero_point")
     shape = x.array.shape
-    offset = 0 if zero is None else spread(zero.array.astype(np.int64), shape, call)
-    worked = arithmetic(declared, scale.dtype)
-    difference = number((x.array.astype(np.int64) - offset).astype(np.float64), worked)
+    offset = 0 if zero is None else spread(decode(*zero), shape, call)
+    worked = arithmetic(declared, scale.dtype if DTYPES[scale.dtype].is_float else call.outputs[0])
+    difference = number(decode(*x) - offset, worked)
     scales = spread(decode(scale.dtype, scale.array), shape, call)
     with np.errstate(all="ignore"):
         return ((difference * number(scales, worked)).stored(call.outputs[0]),)
@@ -186,6 +188,8 @@ class Quantising(Computing):
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
+        if DTYPES[call.inputs[name].dtype].is_minifloat and name.endswith("_zero_point"):
+            return np.zeros(call.inputs[name].shape, np.uint8)  # as ONNX has it, though any number is allowed
         return (
             scales(call, name, entropy)
             if kind == SCALE.name
@@ -200,7 +204,8 @@ class Quantising(Computing):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes of scales and zero points."""
         shape, scale = call.shapes[:2]
-        if len(call.shapes) > 2 and call.shapes[2] != scale:
+        one = {(), (1,)}  # which ONNX's own cases have beside each other
+        if len(call.shapes) > 2 and call.shapes[2] != scale and not {scale, call.shapes[2]} <= one:
             return "zero points have the shape of the scales"
         if not scale:
             return None

@@ -41,7 +41,7 @@ _DERIVED = {
     "reading": "reading",
     "opset": """TRY_CAST(regexp_extract("case", '@([0-9]+):', 1) AS UINTEGER)""",
     "origin": """regexp_extract("case", ':([^;]*)', 1)""",
-    "types": """array_to_string(regexp_extract_all("case", ';[^;=]*=([a-z]+[0-9]*)[\\[{(]', 1), ',')""",
+    "types": """array_to_string(regexp_extract_all("case", ';[^;=]*=([a-z][a-z0-9]*)[\\[{(]', 1), ',')""",
 }
 """Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
 _ROW_BYTES = 1

@@ -58,7 +58,7 @@ def _words(operator: str, schema: OperatorSchema, name: str, attribute: Attribut
     if values := documented_values(operator, name):
         yield from values
     elif name in load("attribute_values.yaml")["types"]:
-        yield from (each for each in schema.outputs[0].dtypes if each in DTYPES)
+        yield from (each for each in schema.outputs[0].wide if each in DTYPES)
     elif roles().get(name) == "dimension":
         yield from ((LEFT_OUT, *_DIMENSION) if optional else _DIMENSION)
     elif attribute.default is not None:

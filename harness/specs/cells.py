@@ -121,7 +121,7 @@ def _all_cells(seen: _ShownCells, opsets: Iterable[int]) -> set[_Cell]:
     for opset in opsets:
         schema = operator_schema(seen.operator.name, opset)
         words: list[Word | None] = [None, *possible_words(seen.operator.name, opset)]
-        for dtype, rank, word in product(schema.inputs[0].dtypes if schema.inputs else (), ranks, words):
+        for dtype, rank, word in product(schema.inputs[0].wide if schema.inputs else (), ranks, words):
             if word is None or has_meaning(word, rank):
                 found.add((opset, dtype, rank, word))
     return found

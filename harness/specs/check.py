@@ -333,7 +333,7 @@ def combinations(sweep: Sweep, schemas: dict[int, OperatorSchema]) -> int:
     """Return an upper bound of the combinations that a sweep expands to, without expanding it."""
     total = len(schemas)
     for name, given in sweep.inputs.items():
-        allowed = max((len(p.dtypes) for schema in schemas.values() if (p := schema.input(name))), default=1)
+        allowed = max((len(p.wide) for schema in schemas.values() if (p := schema.input(name))), default=1)
         total *= allowed if given.dtype == ALL else _length(given.dtype)
         total *= _length(given.values)
         if isinstance(given.shape, dict):

@@ -18,6 +18,7 @@ import numpy as np
 from harness.model.case import CONSTANTS, Case, Tensor, Validity
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
+from harness.model.operator_schema import OperatorSchema, Parameter
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
 from harness.specs.calls import call_of
@@ -31,8 +32,9 @@ EMPTY = ("none in 0", "none in 1", "none in 2", "none in 3")
 EXTENTS = {f"over {extent}": extent for extent in (16, 64, 256, 1024)}
 SHAPES = ("scalar", "rank 5", *EXTENTS)
 GIVEN = ("initializer", "left out")
+NARROW = tuple(name for name, entry in DTYPES.items() if entry.narrow)
 SESSIONS = ("after same", "after larger", "after smaller", "undeclared")
-KINDS = (*FLOATS, *INTEGERS, *EMPTY, *SHAPES, *GIVEN, *SESSIONS)
+KINDS = (*FLOATS, *INTEGERS, *NARROW, *EMPTY, *SHAPES, *GIVEN, *SESSIONS)
 _WITNESSES, _LARGE = 8, 100_000
 
 Cell = tuple[str, str]
@@ -58,18 +60,13 @@ def _patterns(dtype: str) -> tuple[int, int, int]:
     return (1 << (entry.itemsize * 8 - 1)) - least, least, (1 << max(0, entry.mantissa - 10)) - 1
 
 
-def _ends(dtype: str) -> tuple[int, int]:
-    limits = np.iinfo(DTYPES[dtype].storage)
-    return limits.min, limits.max
-
-
 def kinds_of(dtype: str, array: Array) -> Iterator[str]:
     """Yield the kinds of elements that a tensor has."""
     entry, flat = DTYPES[dtype], array.reshape(-1)
     if not flat.size:
         return
     if entry.is_integer:
-        yield from (kind for kind, edge in zip(INTEGERS, _ends(dtype), strict=True) if edge in flat)
+        yield from (kind for kind, edge in zip(INTEGERS, entry.limits[:2], strict=True) if edge in flat)
     if not entry.is_float:
         return
     infinity, least, low = _patterns(dtype)
@@ -98,7 +95,7 @@ def holding(kind: str, dtype: str, array: Array) -> Array | None:
         return None
     made: Array = array.copy()
     if kind in INTEGERS:
-        made.flat[0] = dict(zip(INTEGERS, _ends(dtype), strict=True))[kind]
+        made.flat[0] = dict(zip(INTEGERS, entry.limits[:2], strict=True))[kind]
         return made
     infinity, least, low = _patterns(dtype)
     sign = 1 << (entry.itemsize * 8 - 1)
@@ -128,7 +125,7 @@ class _SeenKinds:
     def add(self, case: Case, seed: int) -> None:
         self.invalid |= case.validity is Validity.INVALID and case.literals is None
         for cell in self._cells(case, seed):
-            if case.validity is Validity.UNSPECIFIED and cell[1] in FLOATS + INTEGERS:
+            if case.validity is Validity.UNSPECIFIED and cell[1] in FLOATS + INTEGERS + NARROW:
                 self.open.setdefault(cell, case.rule or "")
             elif case.validity is not Validity.UNSPECIFIED:
                 self.judged.add(cell)
@@ -145,8 +142,10 @@ class _SeenKinds:
         if case.options.shapes == "undeclared" and case.validity is Validity.INVALID:
             yield "", "undeclared"
         frozen = (case.options.initializer or "").split(",")
+        yield from ((each, dtype) for each, dtype in self._output(opset, case) if dtype in NARROW)
         for spec in case.inputs:
             name, rank = spec.name.split(".")[0], len(spec.shape)
+            yield from ((name, spec.dtype),) if spec.dtype in NARROW else ()
             self.rank[name] = max(rank, self.rank.get(name, 0))
             constant = spec.name in self.operator.constants and CONSTANTS in frozen
             yield from ((name, "initializer"),) if constant or spec.name in frozen else ()
@@ -165,6 +164,11 @@ class _SeenKinds:
                 key = tensor.dtype, tensor.array.ndim, len(tensors)
                 if len(kept) < 2 * _WITNESSES:
                     kept.setdefault(key, (call, tensors))
+
+    def _output(self, schema: OperatorSchema, case: Case) -> Iterator[Cell]:
+        """Yield the first output with its type, where the types of inputs do not decide it."""
+        if own := _free_output(schema):
+            yield own.name, call_of(case).outputs[0]
 
     def _new(self, case: Case) -> bool:
         """Say whether the elements of a case are written out, or few before it were chosen alike."""
@@ -195,13 +199,22 @@ def _count(seen: _SeenKinds) -> KindCount:
     return found
 
 
+def _free_output(schema: OperatorSchema) -> Parameter | None:
+    """Return the first output, None where its type is that of an input."""
+    output = schema.outputs[0]
+    return None if output.type_param in {each.type_param for each in schema.inputs} else output
+
+
 def _possible(seen: _SeenKinds) -> Iterator[Cell]:
     schemas = [operator_schema(seen.operator.name, opset) for opset in seen.spec.opsets]
+    free = [output for schema in schemas if (output := _free_output(schema))]
+    yield from ((each.name, dtype) for each in free for dtype in each.dtypes if dtype in NARROW)
     for each in (each for schema in schemas for each in schema.inputs):
         types = [DTYPES[dtype] for dtype in each.dtypes if dtype in DTYPES]
         kinds = (
             *(FLOATS if any(dtype.is_float for dtype in types) else ()),
             *(INTEGERS if any(dtype.is_integer for dtype in types) else ()),
+            *(dtype.name for dtype in types if dtype.narrow),
             *EMPTY[: seen.rank.get(each.name, 0)],
             *SHAPES,
             *GIVEN[: 1 + each.optional],
@@ -214,6 +227,8 @@ def _possible(seen: _SeenKinds) -> Iterator[Cell]:
 
 def _reason(seen: _SeenKinds, name: str, kind: str) -> str | None:
     """Return why no case can have a kind: a rule that each changed case breaks; None where one breaks none."""
+    if kind in NARROW:
+        return None
     if kind == "undeclared":
         return None if seen.invalid else "no rule concerns shapes"
     if kind == "left out":

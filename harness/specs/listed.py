@@ -144,7 +144,7 @@ class Listed:
                 )
             elif given is None or given == ALL:
                 found[parameter.type_param] = (
-                    parameter.dtypes if self.sweep.directml is None else api.DTYPES_OF_DIRECTML
+                    parameter.wide if self.sweep.directml is None else api.DTYPES_OF_DIRECTML
                 )
             else:
                 found[parameter.type_param] = tuple(given)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import DTYPES, Array, DType
+from harness.model.float_formats import decode, encode_minifloat
 from harness.specs.source import KeyPath, shown
 
 MAX_ELEMENTS = 1 << 24
@@ -76,6 +77,8 @@ def to_array(dtype: str, values: Any, shape: Sequence[int] | None = None) -> Arr
     element = DTYPES[dtype]
     if element.is_float:
         return _floats(element, leaves).reshape(wanted)
+    if element.is_minifloat:
+        return _minifloats(element, leaves).reshape(wanted)
     array = np.empty(len(leaves), element.storage)
     problems = []
     for position, (path, value) in enumerate(leaves):
@@ -141,15 +144,14 @@ def _element(dtype: DType, value: Any) -> Any:
 
 def _bits(dtype: DType, value: str) -> int:
     bits = int(value, 16)
-    if bits >> (8 * dtype.itemsize):
-        raise _NotAnElement(
-            f"the bit pattern {value} does not fit the {8 * dtype.itemsize} bits of {dtype.name}"
-        )
+    width = dtype.width
+    if bits >> width:
+        raise _NotAnElement(f"the bit pattern {value} does not fit the {width} bits of {dtype.name}")
     return bits
 
 
 def _integer(dtype: DType, value: Any) -> int:
-    limits = np.iinfo(dtype.storage)
+    limits = dtype.limits
     if isinstance(value, str) and _BITS.match(value):
         bits = _bits(dtype, value)
         return bits - (1 << limits.bits) if bits > limits.max else bits
@@ -202,6 +204,32 @@ def _floats(dtype: DType, leaves: Sequence[tuple[KeyPath, Any]]) -> Array:
     for position, pattern in patterns.items():
         bits[position] = pattern
     return array
+
+
+def _minifloats(dtype: DType, leaves: Sequence[tuple[KeyPath, Any]]) -> Array:
+    """Convert to the patterns of a minifloat, which takes only numbers that it holds."""
+    found = np.zeros(len(leaves), np.uint8)
+    problems: list[tuple[KeyPath, str]] = []
+    for position, (path, value) in enumerate(leaves):
+        try:
+            if isinstance(value, str) and _BITS.match(value):
+                found[position] = _bits(dtype, value)
+                continue
+            number = np.float64(_number(dtype, value))
+            pattern = encode_minifloat(dtype.name, number, saturate=False)
+            held = decode(dtype.name, pattern)
+            if not (
+                np.isnan(held)
+                if np.isnan(number)
+                else held == number and np.signbit(held) == np.signbit(number)
+            ):
+                raise _NotAnElement(f"{shown(value)} is not exact in {dtype.name}")
+            found[position] = pattern
+        except _NotAnElement as error:
+            problems.append((path, str(error)))
+    if problems:
+        raise LiteralError(problems)
+    return found
 
 
 def _lost(dtype: DType, result: float) -> str:

@@ -91,7 +91,8 @@ def random_tensor(dtype: str, shape: tuple[int, ...], count: int, entropy: memor
         return _strings(count, shape, entropy)
     if dtype == "bool":
         return (np.frombuffer(entropy, np.uint8, count) & 1).view(np.bool_).reshape(shape)
-    return np.frombuffer(entropy, DTYPES[dtype].storage, count).reshape(shape)
+    found = np.frombuffer(entropy, DTYPES[dtype].storage, count).reshape(shape)
+    return DTYPES[dtype].wrapped(found) if 0 < DTYPES[dtype].narrow < 8 else found
 
 
 def _strings(count: int, shape: tuple[int, ...], picks: memoryview) -> Array:

@@ -25,6 +25,7 @@ from harness.model.case import (
 )
 from harness.model.dtypes import DTYPES, Array
 from harness.model.errors import SpecError, UsageError
+from harness.model.float_formats import decode
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.specs.calls import call_of
@@ -298,17 +299,18 @@ def element(dtype: str, scalar: Array) -> str:
         return "true" if scalar else "false"
     if entry.is_integer:
         return str(int(scalar))
-    if not entry.is_float:
+    if not (entry.is_float or entry.is_minifloat):
         return quoted(str(complex(scalar.item())).strip("()"))
     for text, meaning in _decimals(entry.name, scalar):
         if _reads_as(dtype, meaning, scalar):
             return text
-    return f'"0x{int(scalar.view(f"u{entry.itemsize}")):0{entry.itemsize * 2}x}"'
+    digits = entry.width // 4
+    return f'"0x{int(scalar.view(f"u{entry.itemsize}")):0{digits}x}"'
 
 
 def _decimals(dtype: str, scalar: Array) -> list[tuple[str, Any]]:
     """Return ways to write a float, shortest first, each with what a reader makes of it."""
-    value = float((scalar.astype("u4") << 16).view("f4") if dtype == "bfloat16" else scalar)
+    value = float(decode(dtype, scalar))
     if value != value:
         return []
     if abs(value) == float("inf"):
@@ -318,7 +320,7 @@ def _decimals(dtype: str, scalar: Array) -> list[tuple[str, Any]]:
         return [('"-0.0"', "-0.0")]
     if value == int(value) and abs(value) < _FLOAT_INTEGERS:
         return [(str(int(value)), int(value))]
-    short = repr(value) if dtype == "bfloat16" else str(scalar)
+    short = str(scalar) if scalar.dtype.kind == "f" else repr(value)
     return [(short, float(short)), (repr(value), value)]
 
 

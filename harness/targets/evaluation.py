@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
 from harness.model.case import Tensor, TensorValue, Value
 from harness.model.caseid import parse
@@ -16,6 +16,7 @@ from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.specs.calls import make_call
+from harness.worker.worker import unpacked
 
 
 def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list[Tensor]:
@@ -63,10 +64,8 @@ def _names(node: NodeProto, operator: str, opset: int, given: Mapping[str, Tenso
 def _value(entry: AttributeProto) -> Value:
     value = helper.get_attribute_value(entry)
     if entry.type == AttributeProto.TENSOR:
-        array = numpy_helper.to_array(value)
-        return TensorValue(
-            BY_ONNX_NUMBER[value.data_type].name, array.shape, tuple(array.reshape(-1).tolist())
-        )
+        dtype, array = tensor_of(value)
+        return TensorValue(dtype, array.shape, tuple(array.reshape(-1).tolist()))
     if entry.type == AttributeProto.STRING:
         return str(value.decode())
     if entry.type == AttributeProto.STRINGS:
@@ -83,7 +82,8 @@ def tensor_of(proto: TensorProto) -> Tensor:
     dtype = BY_ONNX_NUMBER[proto.data_type]
     shape = tuple(proto.dims)
     if dtype.name != "string":
-        return Tensor(dtype.name, np.frombuffer(proto.raw_data, dtype.storage).reshape(shape))
+        held = np.frombuffer(proto.raw_data, dtype.storage)
+        return Tensor(dtype.name, unpacked(held, proto.data_type, shape))
     array = np.empty(len(proto.string_data), object)
     array[:] = [text.decode() for text in proto.string_data]
     return Tensor("string", array.reshape(shape))

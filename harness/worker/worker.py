@@ -65,11 +65,17 @@ the monotonic clock that all processes share."""
 IDLE, LOADING, RUNNING = 0, 1, 2
 """The stages: between batches, at a session for the cases from this one on, at this case."""
 _HELD_SECONDS, _HELD_BYTES = 0.03, 1 << 17
-_BFLOAT16, _STRING = 16, 8
+_STRING = 8
 _STORAGE = {
     1: "<f4", 2: "<u1", 3: "<i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 8: "O", 9: "|b1", 10: "<f2", 11: "<f8", 12: "<u4",
-    13: "<u8", 14: "<c8", 15: "<c16", 16: "<u2",
+    13: "<u8", 14: "<c8", 15: "<c16", 16: "<u2", 17: "<u1", 18: "<u1", 19: "<u1", 20: "<u1", 21: "<u1", 22: "<i1", 23: "<u1",
+    24: "<u1", 25: "<u1", 26: "<i1",
 }  # fmt: skip
+_WITHOUT_NUMPY = frozenset(range(16, 27))
+"""The element types that NumPy lacks, so that `session.run` neither takes nor returns them: bfloat16, floats of 8 and
+4 bits, integers of 4 and 2 bits."""
+PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
+"""The bits of the element types of which a byte holds several."""
 _ONNX_NUMBER = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "object": 8, "bool": 9, "float16": 10,
     "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15,
@@ -547,7 +553,7 @@ class OnnxRuntime:
         asked = unit.get("asked")
         if asked is None:  # once a unit
             numbers = {n for _, n in names} | {n for _, n in wanted}
-            unit["bound"] = unit["in_place"] or _BFLOAT16 in numbers
+            unit["bound"] = unit["in_place"] or not _WITHOUT_NUMPY.isdisjoint(numbers)
             unit["fed"] = [name for name, _ in names]
             asked = unit["asked"] = [name for name, _ in wanted]
         if unit["bound"]:
@@ -566,8 +572,8 @@ class OnnxRuntime:
         ]
 
     def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
-        """Run with bound buffers: `session.run` neither takes nor returns bfloat16, and only a binding can
-        alias output and input."""
+        """Run with bound buffers: `session.run` neither takes nor returns types that NumPy lacks, and only a binding
+        can alias output and input."""
         if not hasattr(session, "io_binding"):
             raise CannotFeedError("this release binds no buffers")
         if unit["in_place"] and unit["provider"] == "DmlExecutionProvider" and arrays[0].size:
@@ -576,24 +582,24 @@ class OnnxRuntime:
         wanted = unit["outputs"]
         kept = []
         for (key, element), array in zip(unit["inputs"], arrays):
-            own = np.array(array, order="C", copy=True)
+            own = packed(np.array(array, order="C", copy=True), element)
             kept.append(own)
-            kind = element if element == _BFLOAT16 else own.dtype.type
+            kind = kind_of(element, own)
             try:
                 if element == _STRING:
                     binding.bind_cpu_input(key, own)
                 else:
-                    binding.bind_input(key, "cpu", 0, kind, list(own.shape), own.ctypes.data)
+                    binding.bind_input(key, "cpu", 0, kind, list(array.shape), own.ctypes.data)
             except (TypeError, KeyError, RuntimeError) as error:  # older releases take NumPy types only
-                if isinstance(error, RuntimeError) and element not in (_BFLOAT16, _STRING):
+                if isinstance(error, RuntimeError) and element not in (*_WITHOUT_NUMPY, _STRING):
                     raise  # the provider's own: it cannot hold such a tensor
                 raise CannotFeedError(f"cannot bind element type {element}: {error}") from error
         if unit["in_place"]:
             name, number = wanted[0]
-            kind = number if number == _BFLOAT16 else kept[0].dtype.type
-            binding.bind_output(name, "cpu", 0, kind, list(kept[0].shape), kept[0].ctypes.data)
+            kind = kind_of(number, kept[0])
+            binding.bind_output(name, "cpu", 0, kind, list(arrays[0].shape), kept[0].ctypes.data)
             session.run_with_iobinding(binding)
-            return [(kept[0], number)]
+            return [(unpacked(kept[0], number, arrays[0].shape), number)]
         for name, _ in wanted:
             binding.bind_output(name, "cpu")
         session.run_with_iobinding(binding)
@@ -657,17 +663,16 @@ class OnnxRuntime:
                 for value, (_, number) in zip(values, unit["outputs"])
             ]
         for (key, element), array in zip(unit["inputs"], arrays):
-            kept.append(within(array, around))
-            kind = element if element == _BFLOAT16 else array.dtype.type
+            kept.append(within(packed(array, element), around))
+            kind = kind_of(element, array)
             binding.bind_input(key, "cpu", 0, kind, list(array.shape), kept[-1].ctypes.data)
         outputs = []
         for (name, number), shape in zip(unit["outputs"], shapes):
-            output = filled(pattern, number, shape)
-            kind = number if number == _BFLOAT16 else output.dtype.type
-            binding.bind_output(name, "cpu", 0, kind, list(shape), output.ctypes.data)
-            outputs.append((output, number))
+            output = packed(filled(pattern, number, shape), number)
+            binding.bind_output(name, "cpu", 0, kind_of(number, output), list(shape), output.ctypes.data)
+            outputs.append((output, number, shape))
         session.run_with_iobinding(binding)
-        return outputs
+        return [(unpacked(output, number, shape), number) for output, number, shape in outputs]
 
 
 def run_with_maps(
@@ -721,17 +726,52 @@ def within(array: Any, around: int) -> Any:
     return copy
 
 
+def kind_of(number: int, array: Any) -> Any:
+    """Return what a binding takes as an element type: NumPy's, or ONNX's number of one that NumPy lacks."""
+    return number if number in _WITHOUT_NUMPY else array.dtype.type
+
+
+def packed(array: Any, number: int) -> Any:
+    """Return elements as runtimes and files hold them: of 4 or 2 bits several in a byte, the first in its low bits."""
+    bits = PACKED.get(number)
+    if bits is None:
+        return array
+    each = 8 // bits
+    low = array.reshape(-1).view("u1") & ((1 << bits) - 1)
+    low.resize(-(-array.size // each) * each, refcheck=False)  # with zeros
+    columns = low.reshape(-1, each)
+    found = columns[:, 0].copy()
+    for place in range(1, each):
+        found |= columns[:, place] << (place * bits)
+    return found
+
+
+def unpacked(held: Any, number: int, shape: Sequence[int]) -> Any:
+    """Return the elements that bytes hold in this way, one in each byte, with the sign of signed ones."""
+    bits = PACKED.get(number)
+    if bits is None:
+        return held.reshape(shape)
+    each = 8 // bits
+    columns = held.view("u1").repeat(each).reshape(-1, each)
+    for place in range(1, each):
+        columns[:, place] >>= place * bits
+    found = columns.reshape(-1)[: math.prod(shape)] & ((1 << bits) - 1)
+    if _STORAGE[number] == "<i1":
+        sign = 1 << (bits - 1)
+        found = (found ^ sign) - sign
+    return found.view(_STORAGE[number]).reshape(shape)
+
+
 def elements_of(value: Any, number: int) -> Any:
     """Return the elements of an OrtValue in host memory as an array."""
-    if number != _BFLOAT16 and hasattr(value, "numpy"):
+    if number not in _WITHOUT_NUMPY and hasattr(value, "numpy"):
         return value.numpy()
     shape = value.shape()
-    count = 1
-    for extent in shape:
-        count *= extent
     storage = np.dtype(_STORAGE[number])
-    raw = ctypes.string_at(value.data_ptr(), count * storage.itemsize) if count else b""
-    return np.frombuffer(raw, storage).reshape(shape)
+    count = math.prod(shape)
+    size = -(-count * PACKED[number] // 8) if number in PACKED else count * storage.itemsize
+    raw = ctypes.string_at(value.data_ptr(), size) if size else b""
+    return unpacked(np.frombuffer(raw, storage), number, shape)
 
 
 def transformers_of(log: bytes) -> List[str]:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.ops.op_cast import cast_to
 
+from harness.compile.tensor_files import tensor_of
 from harness.model.case import Tensor
-from harness.model.expected import Approx, OneOf, nearest
+from harness.model.diff import differing
+from harness.model.dtypes import DTYPES
+from harness.model.expected import Approx, Expected, OneOf, nearest
+from harness.model.float_formats import decode, encode
 from harness.operators import OPERATORS
-from harness.operators.base import TensorType
+from harness.operators.base import TensorType, Undefined
 from harness.operators.casting import converted
 from harness.specs.calls import make_call
 
@@ -77,3 +84,122 @@ def test_a_requantised_number_at_a_tie_may_go_either_way() -> None:
     assert isinstance(found, OneOf)
     assert {int(each.array[0, 0]) for each in found.candidates} == {9, 10}
     assert nearest(found).dtype == "uint8"
+
+
+def cast(source: Tensor, to: str, **attributes: int | str) -> Expected:
+    types = {"input": TensorType(source.dtype, source.array.shape)}
+    call = make_call(OPERATORS["Cast"], 25, types, {"to": DTYPES[to].onnx, **attributes}, {})
+    (found,) = OPERATORS["Cast"].oracle(call, {"input": source}, "ieee")
+    return found
+
+
+NARROW = [name for name, entry in DTYPES.items() if entry.narrow and name != "float8e8m0"]
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("to", NARROW)
+@pytest.mark.parametrize("source", ["float32", "int8", *NARROW])
+def test_narrow_types_are_cast_as_by_onnx(source: str, to: str, saturate: int) -> None:
+    patterns = np.arange(1 << (DTYPES[source].narrow or 8))
+    array = (
+        np.array([-8, -7.5, -2, -1.75, -0.5, 0, 0.5, 1, 1.5, 1.75], np.float32)
+        if source == "float32"
+        else DTYPES[source].wrapped(patterns)
+    )
+    if DTYPES[to].is_integer and not DTYPES[source].is_integer:  # undefined beyond the range
+        numbers = decode(source, array)
+        limits = DTYPES[to].limits
+        array = array[(np.trunc(numbers) >= limits.min) & (np.trunc(numbers) <= limits.max)]
+    if source == to == "float8e5m2":  # its infinities are no conversion's
+        array = array[np.isfinite(decode(source, array))]
+    found = nearest(cast(Tensor(source, array), to, saturate=saturate))
+    native = onnx.helper.tensor_dtype_to_np_dtype(DTYPES[source].onnx)
+    given = (
+        array.view(native) if DTYPES[source].is_minifloat else array
+    )  # ml_dtypes has no other pairs of 4 and 2 bits
+    wanted = tensor_of(DTYPES[to].onnx, cast_to(given, DTYPES[to].onnx, bool(saturate)))
+    if DTYPES[source].is_minifloat and to == "float4e2m1":  # NaN of either sign is 6
+        found, wanted = (Tensor(to, each.array[~np.isnan(decode(source, array))]) for each in (found, wanted))
+    assert not differing(wanted, found).any()
+
+
+def test_text_is_the_shortest_that_spells_a_number() -> None:
+    found = cast(Tensor("float32", np.array([0.1, -2.0, 314.15625], np.float32)), "string")
+    assert isinstance(found, OneOf)
+    assert [each.array.tolist() for each in found.candidates] == [
+        ["0.1", "-2", "314.15625"],
+        ["0.1", "-2.0", "314.15625"],
+    ]
+    (found,) = cast(Tensor("int4", np.array([-8, 7], np.int8)), "string").candidates
+    assert found.array.tolist() == ["-8", "7"]
+
+
+def test_no_negative_number_is_a_power_of_two() -> None:
+    with pytest.raises(Undefined):
+        cast(Tensor("float32", np.array([1, -1], np.float32)), "float8e8m0")
+
+
+def quantised(x: Tensor, scale: float, to: str, zero: float | None = None, **attributes: int) -> Expected:
+    inputs = {"x": x, "y_scale": Tensor("float32", np.array(scale, np.float32))}
+    if zero is None:
+        attributes = {"output_dtype": DTYPES[to].onnx, **attributes}
+    else:
+        entry = DTYPES[to]
+        inputs["y_zero_point"] = Tensor(
+            to, encode(to, np.array(zero)) if entry.is_minifloat else entry.wrapped(np.array(zero))
+        )
+    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
+    call = make_call(OPERATORS["QuantizeLinear"], 25, types, attributes, {})
+    (found,) = OPERATORS["QuantizeLinear"].oracle(call, inputs, "ieee")
+    return found
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("to", NARROW)
+def test_numbers_are_quantised_to_narrow_types_as_by_onnx(to: str, saturate: int) -> None:
+    numbers = np.array([0, 0.3, -1.5, 2.5, 7, 15.75, -9, 117, 463, 464, 480, 61440, -70000], np.float32)
+    found = nearest(quantised(Tensor("float32", numbers), 1.0, to, saturate=saturate))
+    node = onnx.helper.make_node(
+        "QuantizeLinear", ["x", "s"], ["y"], output_dtype=DTYPES[to].onnx, saturate=saturate
+    )
+    infos = [
+        onnx.helper.make_tensor_value_info(name, 1, shape)
+        for name, shape in (("x", [len(numbers)]), ("s", []))
+    ]
+    output = onnx.helper.make_tensor_value_info("y", DTYPES[to].onnx, None)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "g", infos, [output]), opset_imports=[onnx.helper.make_opsetid("", 25)]
+    )
+    (given,) = ReferenceEvaluator(model).run(None, {"x": numbers, "s": np.array(1, np.float32)})
+    assert not differing(tensor_of(DTYPES[to].onnx, given), found).any()
+
+
+def test_a_quotient_at_a_tie_may_go_either_way_unless_it_is_exact() -> None:
+    exact = quantised(Tensor("float32", np.array([1.0625], np.float32)), 1.0, "float8e4m3fn")
+    assert {int(each.array[0]) for each in exact.candidates} == {0x38}
+    near = quantised(
+        Tensor("float32", np.array([1.0625 * 3], np.float32)), np.float32(3 * (1 + 2**-22)), "float8e4m3fn"
+    )
+    assert {int(each.array[0]) for each in near.candidates} == {0x38}
+    rounded = quantised(
+        Tensor("float32", np.array([np.float32(1.0625 * 0.7)], np.float32)), 0.7, "float8e4m3fn"
+    )
+    assert {int(each.array[0]) for each in rounded.candidates} == {0x38, 0x39}
+
+
+def test_a_zero_point_of_a_minifloat_is_added() -> None:
+    found = quantised(Tensor("float32", np.array([-0.0, 1.0, 2.5], np.float32)), 1.0, "float8e5m2", zero=1.0)
+    assert decode("float8e5m2", nearest(found).array).tolist() == [1.0, 2.0, 3.5]
+    zero = quantised(Tensor("float32", np.array([-0.0], np.float32)), 1.0, "float8e5m2", zero=0.0)
+    assert {int(each.array[0]) for each in zero.candidates} == {0x00, 0x80}
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_every_pattern_is_dequantised_to_its_number(dtype: str) -> None:
+    patterns = DTYPES[dtype].wrapped(np.arange(1 << DTYPES[dtype].narrow))
+    inputs = {"x": Tensor(dtype, patterns), "x_scale": Tensor("float32", np.array(0.5, np.float32))}
+    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
+    call = make_call(OPERATORS["DequantizeLinear"], 25, types, {}, {})
+    (found,) = OPERATORS["DequantizeLinear"].oracle(call, inputs, "ieee")
+    native = patterns.view(onnx.helper.tensor_dtype_to_np_dtype(DTYPES[dtype].onnx)).astype(np.float64)
+    assert np.array_equal(nearest(found).array, (native / 2).astype(np.float32), equal_nan=True)

@@ -22,6 +22,15 @@ from harness.operators.base import Call, TensorType
 from harness.specs.calls import make_call
 
 ELSEWHERE: dict[str, str] = {
+    **{
+        name.format(source): "NaN becomes -0, where the text has 6"
+        for name in (
+            "test_cast_{}_to_FLOAT4E2M1",
+            "test_castlike_{}_to_FLOAT4E2M1",
+            "test_castlike_{}_to_FLOAT4E2M1_expanded",
+        )
+        for source in ("FLOAT", "FLOAT16")
+    },
     "test_training_dropout": "dropped at random",
     "test_training_dropout_default": "dropped at random",
     "test_training_dropout_default_mask": "dropped at random",
@@ -167,7 +176,8 @@ def _tensor(number: int, array: Any) -> Tensor:
         raise NoCase(f"element type {TensorProto.DataType.Name(number)}")
     dtype = BY_ONNX_NUMBER[number]
     held = numpy_helper.to_array(array) if isinstance(array, TensorProto) else np.asarray(array)
-    return Tensor(dtype.name, _stored(dtype.storage, held))
+    array = _stored(dtype.storage, held)
+    return Tensor(dtype.name, dtype.wrapped(array) if dtype.narrow else array)
 
 
 def _stored(storage: str, array: Array) -> Array:

@@ -11,7 +11,7 @@ import pytest
 from harness import api
 from harness.model.dtypes import DTYPES
 from harness.model.float_formats import encode
-from harness.specs.kinds import FLOATS, INTEGERS, KindCount, holding, kind_counts, kinds_of
+from harness.specs.kinds import FLOATS, INTEGERS, NARROW, KindCount, holding, kind_counts, kinds_of
 from tests.running import harness
 
 CONV = """\
@@ -53,7 +53,7 @@ def counted(folder: Path) -> KindCount:
 def test_each_kind_of_elements_is_told_from_ordinary_ones(dtype: str) -> None:
     entry = DTYPES[dtype]
     kinds = FLOATS if entry.is_float else INTEGERS
-    ones = encode(dtype, np.ones(5)) if entry.is_float else np.ones(5, entry.storage)
+    ones = encode(dtype, np.ones(5)) if entry.is_float else np.full(5, dtype != "int2", entry.storage)
     assert not set(kinds_of(dtype, ones)) & set(kinds)
     for kind in kinds:
         made = holding(kind, dtype, ones)
@@ -88,3 +88,24 @@ def test_the_command_prints_a_matrix_and_what_is_missing(tmp_path: Path) -> None
     assert lines[-1].startswith(f"{len(found.covered)} of {total} possible cells have a case; ")
     printed = json.loads(harness("coverage", spec, "--kinds", "--json").out)
     assert ["W", "scalar", "W has the rank of X"] in printed["reasons"]
+
+
+def test_narrow_types_of_inputs_and_of_an_output_that_none_decides_are_cells(tmp_path: Path) -> None:
+    path = tmp_path / "Cast.yaml"
+    path.write_text(
+        """\
+operator: Cast
+opsets: [23]
+cases:
+  - name: to_int4
+    attributes: {to: 22}
+    inputs:
+      input: {dtype: float4e2m1, values: [1]}
+""",
+        encoding="utf-8",
+    )
+    (found,) = kind_counts(api.load([path]))
+    cells = {(name, kind) for name in ("input", "output") for kind in NARROW}
+    assert cells & set(found.covered) == {("input", "float4e2m1"), ("output", "int4")}
+    since_later = {(name, kind) for name, kind in cells if kind in ("int2", "uint2", "float8e8m0")}
+    assert cells & set(found.missing) == cells - set(found.covered) - since_later

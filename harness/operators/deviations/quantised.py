@@ -109,3 +109,24 @@ def _less_zero_points(products: Array, a: Array, b: Array, za: Array, zb: Array)
     a, b = (each.astype(np.int64) for each in (a, b))
     corrected = products - za * b.sum(-2, keepdims=True) - zb * a.sum(-1, keepdims=True)
     return np.asarray(corrected + a.shape[-1] * za * zb)
+
+
+@deviation
+def without_zero_point(asked: Deviating) -> tuple[Expected, ...]:
+    """QuantizeLinear: as if no zero point were given."""
+    return asked.formula(inputs={name: each for name, each in asked.inputs.items() if name != "y_zero_point"})
+
+
+@deviation
+def scales_of_the_third(asked: Deviating) -> tuple[Expected, ...]:
+    """QuantizeLinear to 2 bits along the last axis: the first two elements of a byte take scale and zero point of the
+    third, or of the last where there is no third."""
+    x = asked.inputs["x"]
+    places = np.arange(x.array.size)
+    taken = np.where(places % 4 < 2, np.minimum(places // 4 * 4 + 2, places.size - 1), places)
+    spread_out = {
+        name: Tensor(each.dtype, each.array[taken % each.array.size].reshape(x.array.shape))
+        for name, each in asked.inputs.items()
+        if name != "x"
+    }
+    return asked.formula(inputs={"x": x, **spread_out}, axis=-1, block_size=1)

@@ -74,7 +74,7 @@ function graph(number) {
   const id = idOf(number), colon = id.indexOf(":");
   const terms = id.slice(colon + 1).split(";").map((term) => term.split(/=(.*)/s));
   const get = (name) => terms.find(([key]) => key === name)?.[1];
-  const tensors = terms.filter(([, value]) => /^[a-z]+\d*(\[[\d,]*\]|\{.*\}|\(.*\))$/.test(value ?? ""));
+  const tensors = terms.filter(([, value]) => /^[a-z][a-z0-9]*(\[[\d,]*\]|\{.*\}|\(.*\))$/.test(value ?? ""));
   const described = new Set(["sweep", "case", "values", "shapes", "initializer", "in_place", "optimization", "neighbours", "variant", "outputs", "omit", "draw", "api", "operator", "dimension_count", ...tensors.map(([name]) => name)]);
   const attributes = terms.filter(([name, value]) => !described.has(name) && value !== undefined && !name.endsWith("values") && !name.startsWith("layout."));
   const operator = id.slice(0, colon).split("@")[0], variant = get("variant"), sandwich = get("neighbours") === "true";

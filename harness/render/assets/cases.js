@@ -169,7 +169,7 @@ class Browser {
     if (this.filter.query?.trim()) return `harness run${targets}${this.filter.query.trim().split(/\s+/).map((query) => ` -k ${shell(query)}`).join("")}`;
     const one = (name) => (this.filter[name] && !/[!,]/.test(this.filter[name]) ? this.filter[name] : "");
     const terms = [];
-    const first = cases.length && termsOf(cases[0]).map((term) => /([\w.]+)=[a-z]+\d*[[{(]/.exec(term)?.[1]).find(Boolean);
+    const first = cases.length && termsOf(cases[0]).map((term) => /([\w.]+)=[a-z][a-z0-9]*[[{(]/.exec(term)?.[1]).find(Boolean);
     if (one("dtype") && first) terms.push(`${first}=${one("dtype")}`);
     terms.push(...one("types").split(" ").filter(Boolean));
     const head = one("operator") || one("opset") ? `${one("operator") || "*"}${one("opset") ? `@${one("opset")}` : ""}` : "";

@@ -185,7 +185,7 @@ def _with_initializers(options: Options, names: list[str]) -> Options:
 def _elements(tensor: Tensor) -> tuple[object, ...]:
     """Return elements as a spec has them: the bits of floats."""
     entry, flat = DTYPES[tensor.dtype], tensor.array.reshape(-1)
-    if not entry.is_float:
+    if not (entry.is_float or entry.is_minifloat):
         return tuple(flat.tolist())
     bits = np.ascontiguousarray(flat).view(f"u{entry.itemsize}")
     return tuple(f"0x{int(each):0{entry.itemsize * 2}x}" for each in bits)

@@ -123,7 +123,9 @@ def element_type(draft: Draft) -> Candidate | None:
     positions = random.choice(list(groups.values()))
     parameter = schema.input(candidate.names[positions[0]])
     assert parameter is not None
-    dtype = random.choice(parameter.dtypes)
+    if not parameter.wide:
+        return None
+    dtype = random.choice(parameter.wide)
     for n in positions:
         tensor = candidate.inputs[n]
         if draft.subject.decides(candidate.names[n]):

@@ -34,7 +34,8 @@ from harness.triage.reduction.element_cost import tensor_cost, value_cost
 
 DTYPE_ORDER = (
     "float32", "int64", "int32", "uint8", "float16", "float64", "int8", "uint16", "int16", "uint32", "uint64", "bool", "string", "bfloat16",
-    "complex64", "complex128",
+    "complex64", "complex128", "int4", "uint4", "int2", "uint2", "float8e4m3fn", "float8e5m2", "float8e4m3fnuz", "float8e5m2fnuz",
+    "float4e2m1", "float8e8m0",
 )  # fmt: skip
 """Element types from the plainest on; a case is reduced towards the first one that fails alike."""
 _NAME_LENGTH = 60

@@ -28,7 +28,11 @@ def plain(dtype: str, shape: tuple[int, ...], *, payload: bool) -> Array:
         return np.asarray((numbers.astype("f4").view("u4") >> np.uint32(16)).astype("u2")).reshape(shape)
     if dtype == "bool":
         numbers = numbers % 2
-    return numbers.astype(entry.storage).reshape(shape)
+    return (
+        entry.wrapped(numbers).reshape(shape)
+        if entry.narrow
+        else numbers.astype(entry.storage).reshape(shape)
+    )
 
 
 def tensor_cost(tensor: Tensor, *, payload: bool) -> int:
@@ -71,7 +75,7 @@ def element_cost(dtype: str, scalar: Any) -> int:
         return 2 * sum(1 + (ord(c) > 0x7E) for c in str(scalar)) + sum(c != "a" for c in str(scalar))
     if dtype == "bool":
         return int(scalar)
-    if entry.is_integer:
+    if entry.is_integer or entry.is_minifloat:
         return 2 * abs(int(scalar)) + (int(scalar) < 0)
     if not entry.is_float:
         return int(scalar != 0) + int(scalar.tobytes() != np.zeros((), entry.storage).tobytes())

@@ -55,10 +55,10 @@ def simpler_elements(dtype: str, scalar: Any) -> Iterator[Any]:
         )
     elif dtype == "bool":
         yield np.bool_(False)
-    elif entry.is_integer:
+    elif entry.is_integer or entry.is_minifloat:
         value = int(scalar)
         half = value // 2 if value >= 0 else -(-value // 2)
-        limits = np.iinfo(entry.storage)
+        limits = entry.limits
         for nearer in dict.fromkeys(
             (0, 1, half, value - (value > 0) + (value < 0), -value if value < 0 else value)
         ):

@@ -89,7 +89,13 @@ def _as(tensor: Tensor, dtype: str) -> Tensor | None:
     """Return the tensor with its values in another numeric type, None where one of them is not exact
     there."""
     source, target = DTYPES[tensor.dtype], DTYPES[dtype]
-    if "string" in (tensor.dtype, dtype) or dtype == "bfloat16" or source.storage[0] == "c":
+    if (
+        "string" in (tensor.dtype, dtype)
+        or dtype == "bfloat16"
+        or source.storage[0] == "c"
+        or source.narrow
+        or target.narrow
+    ):
         return None
     wide = decode_bfloat16(tensor.array) if tensor.dtype == "bfloat16" else tensor.array
     with np.errstate(invalid="ignore", over="ignore"):

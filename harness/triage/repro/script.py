@@ -74,7 +74,7 @@ def _constants(failure: Failure) -> str:
         f"IN_PLACE = {graph.in_place!r}",
         "TIMEOUT_SECONDS = 60",
         f"TESTED = {list(graph.tested)!r}",
-        "INPUTS = [  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits",
+        "INPUTS = [  # (name, ONNX element type, array); types that NumPy lacks as integers of the same bits, one an element",
         *inputs,
         "]",
         *_before(failure),

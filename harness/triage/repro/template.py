@@ -22,7 +22,7 @@ OPTIMIZATION = "ORT_DISABLE_ALL"
 IN_PLACE = False
 TIMEOUT_SECONDS = 60
 TESTED = ["Identity"]
-INPUTS = []  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits
+INPUTS = []  # (name, ONNX element type, array); types that NumPy lacks as integers of the same bits, one an element
 BEFORE = []  # arrays, one an input: a call that the session runs first
 MAPS = []  # inputs and outputs that are maps, of `X` passed as `X_keys` and `X_values`
 OUTPUTS = [("Y", 1, "float32")]  # (name, ONNX element type, NumPy's)
@@ -34,6 +34,21 @@ OPSET_PROBE = ""  # an Identity at the same opset: what this release cannot even
 # </case>
 
 BFLOAT16, STRING = 16, 8
+WITHOUT_NUMPY = range(16, 27)  # bfloat16, floats of 8 and 4 bits, integers of 4 and 2
+PACKED = {
+    21: 4,
+    22: 4,
+    23: 4,
+    25: 2,
+    26: 2,
+}  # bits of the types of which a byte holds several, the first in its low bits
+NANS = {
+    17: (127, 255),
+    18: (128,),
+    19: (125, 126, 127, 253, 254, 255),
+    20: (128,),
+    24: (255,),
+}  # of floats of 8 bits
 FIXED, BUG, UNKNOWN = 0, 1, 3
 MARK = "REPRO-RESULT "
 
@@ -248,13 +263,13 @@ def placement(session):
 
 
 def run_session(ort, session, inputs):
-    """Run and return the outputs as arrays; bfloat16, which `session.run` does not take, with bound
+    """Run and return the outputs as arrays; types that NumPy lacks, which `session.run` does not take, with bound
     buffers."""
     if MAPS:
         outputs = [output[:2] for output in OUTPUTS]
         return run_with_maps(session, MAPS, outputs, {key: array for key, _, array in inputs})  # noqa: F821
     names = [name for name, _, _ in OUTPUTS]
-    if not IN_PLACE and all(element != BFLOAT16 for _, element, _ in OUTPUTS + inputs):
+    if not IN_PLACE and all(element not in WITHOUT_NUMPY for _, element, _ in OUTPUTS + inputs):
         return session.run(names, {key: array for key, _, array in inputs})
     binding = session.io_binding()
     if IN_PLACE and PROVIDER == "DmlExecutionProvider":
@@ -269,7 +284,7 @@ def run_session(ort, session, inputs):
         return [values[0].numpy()]
     kept = []
     for key, element, array in inputs:
-        own = np.array(array, order="C", copy=True)
+        own = packed(np.array(array, order="C", copy=True), element)
         kept.append(own)
         if element == STRING:
             binding.bind_cpu_input(key, own)
@@ -278,30 +293,55 @@ def run_session(ort, session, inputs):
                 key,
                 "cpu",
                 0,
-                element if element == BFLOAT16 else own.dtype.type,
-                list(own.shape),
+                element if element in WITHOUT_NUMPY else own.dtype.type,
+                list(array.shape),
                 own.ctypes.data,
             )
     if IN_PLACE:
         number = OUTPUTS[0][1]
-        kind = number if number == BFLOAT16 else kept[0].dtype.type
-        binding.bind_output(names[0], "cpu", 0, kind, list(kept[0].shape), kept[0].ctypes.data)
+        kind = number if number in WITHOUT_NUMPY else kept[0].dtype.type
+        shape = inputs[0][2].shape
+        binding.bind_output(names[0], "cpu", 0, kind, list(shape), kept[0].ctypes.data)
         session.run_with_iobinding(binding)
-        return [kept[0]]
+        return [unpacked(kept[0], number, shape)]
     for name in names:
         binding.bind_output(name, "cpu")
     session.run_with_iobinding(binding)
-    return [taken(value, number) for value, (_, number, _) in zip(binding.get_outputs(), OUTPUTS)]
+    return [taken(value, number, name) for value, (_, number, name) in zip(binding.get_outputs(), OUTPUTS)]
 
 
-def taken(value, number):
-    """Return the elements of a bound output; bfloat16 as uint16."""
-    if number != BFLOAT16:
+def taken(value, number, name):
+    """Return the elements of a bound output; types that NumPy lacks as integers of the same bits."""
+    if number not in WITHOUT_NUMPY:
         return value.numpy()
     shape = value.shape()
     count = int(np.prod(shape, dtype=np.int64))
-    raw = ctypes.string_at(value.data_ptr(), 2 * count) if count else b""
-    return np.frombuffer(raw, np.uint16).reshape(shape)
+    size = -(-count * PACKED[number] // 8) if number in PACKED else count * np.dtype(name).itemsize
+    raw = ctypes.string_at(value.data_ptr(), size) if count else b""
+    return unpacked(np.frombuffer(raw, name), number, shape)
+
+
+def packed(array, number):
+    """Return elements as the library holds them."""
+    if number not in PACKED:
+        return array
+    bits = np.unpackbits(array.reshape(-1, 1).view(np.uint8), axis=1, bitorder="little")[:, : PACKED[number]]
+    return np.packbits(bits.reshape(-1), bitorder="little")
+
+
+def unpacked(held, number, shape):
+    """Return elements that the library holds, one in each byte, with their sign."""
+    if number not in PACKED:
+        return held.reshape(shape)
+    count = int(np.prod(shape, dtype=np.int64))
+    bits = np.unpackbits(held.view(np.uint8), bitorder="little")[: count * PACKED[number]]
+    found = bits.reshape(count, PACKED[number])
+    rest = found[:, -1:].repeat(8 - PACKED[number], 1) * (held.dtype.kind == "i")
+    return (
+        np.packbits(np.concatenate([found, rest], 1), axis=1, bitorder="little")
+        .view(held.dtype)
+        .reshape(shape)
+    )
 
 
 # </library>
@@ -355,6 +395,8 @@ def equal(a, b, number):
     part = "u%d" % (a.dtype.itemsize // parts)
     x, y = (np.ascontiguousarray(array).reshape(-1).view(part) for array in (a, b))
     same = x == y
+    if number in NANS:
+        same |= np.isin(x, NANS[number]) & np.isin(y, NANS[number])
     if a.dtype.kind in "fc" or number == BFLOAT16:
         mantissa = 7 if number == BFLOAT16 else {"u2": 10, "u4": 23, "u8": 52}[part]
         width = np.dtype(part).itemsize * 8
@@ -384,11 +426,9 @@ def show_expected(n):
 
 def show(array, number):
     """Write a tensor: element type, shape, elements, and the bits of a few floats."""
-    name = (
-        "bfloat16 as uint16"
-        if number == BFLOAT16 and array.dtype == np.uint16
-        else str(array.dtype).replace("object", "string")
-    )
+    name = str(array.dtype).replace("object", "string")
+    if number in WITHOUT_NUMPY and array.dtype.kind in "iu":
+        name = "bits of element type %d as %s" % (number, name)
     edge = 3 if array.ndim < 3 else 1  # of each dimension at either end
     text = np.array2string(array, threshold=40, edgeitems=edge, separator=", ", floatmode="unique")
     written = " ".join(text.split())

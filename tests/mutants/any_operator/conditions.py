@@ -86,16 +86,23 @@ PARTS: Mapping[str, Part] = {
 
 def conditions(name: str, cases: Sequence[Sample]) -> Iterator[AnyMistake]:
     """Yield the kernels of an operator that are wrong where one condition holds: those of the types and
-    versions that ONNX allows, and those of the ranks, outputs and extents that the cases have."""
+    versions that ONNX allows, of narrow types in any version, and those of the ranks, outputs and extents that the cases
+    have."""
+    narrow: dict[str, WrongWhere] = {}
     for opset in sorted({sample.case.opset for sample in cases}):
         yield WrongWhere(f"version {opset}", lambda s, opset=opset: s.case.opset == opset)
         for parameter in operator_schema(name, opset).inputs:
             if not parameter.optional:
                 yield from (
                     _of_type(opset, parameter.name, dtype)
-                    for dtype in parameter.dtypes
+                    for dtype in parameter.wide
                     if dtype in DTYPES and not dtype.startswith("complex")
                 )
+                found = (
+                    _of_type(None, parameter.name, d) for d in parameter.dtypes if d not in parameter.wide
+                )
+                narrow |= {each.name: each for each in found}
+    yield from narrow.values()
     for rank in sorted({len(s.case.inputs[0].shape) for s in cases if s.case.inputs}):
         yield WrongWhere(
             f"rank {rank}", lambda s, rank=rank: bool(s.case.inputs) and len(s.case.inputs[0].shape) == rank
@@ -114,10 +121,10 @@ def conditions(name: str, cases: Sequence[Sample]) -> Iterator[AnyMistake]:
         )
 
 
-def _of_type(opset: int, formal: str, dtype: str) -> WrongWhere:
+def _of_type(opset: int | None, formal: str, dtype: str) -> WrongWhere:
     def concerns(sample: Sample) -> bool:
-        return sample.case.opset == opset and any(
+        return opset in (None, sample.case.opset) and any(
             each.dtype == dtype and each.name.partition(".")[0] == formal for each in sample.case.inputs
         )
 
-    return WrongWhere(f"{formal} of {dtype} in version {opset}", concerns)
+    return WrongWhere(f"{formal} of {dtype} in version {opset or 'any'}", concerns)
