@@ -56,6 +56,9 @@ class Graph(NamedTuple):
     """Of several tested operators, in place of which others may run: all nodes must be on the provider."""
     disabled: tuple[str, ...] = ()
     """The transformers that are not to change it."""
+    deployed: tuple[tuple[str, object], ...] = ()
+    """How an application runs it, by `case.DEPLOYMENTS`: `dimensions` are names with extents, `initializers` name, ONNX
+    element type, shape and bytes in hexadecimal of each initializer."""
 
 
 class GraphCases(NamedTuple):
