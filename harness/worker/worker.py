@@ -783,7 +783,7 @@ def together(
         start.wait()
         for _ in range(rounds):
             try:
-                outputs: Any = run(given)
+                outputs: Any = [(np.array(output), number) for output, number in run(given)]
             except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
                 outputs = error
             if number % 2 == 0:
