@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
 from harness.compile.protos import PRODUCER, UNTESTED, attribute
 from harness.compile.tensor_files import tensor_proto
-from harness.model.case import Case, Tensor
+from harness.model.case import DEPLOYMENTS, Case, Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, operator_schema
 from harness.operators import OPERATORS
@@ -44,7 +44,36 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
         untested=tuple(name for name in operators if name in UNTESTED),
         functions=tuple(name for name in dict.fromkeys(tested) if operator_schema(name, case.opset).function),
         composed=True,
+        deployed=tuple(_deployed(case, graph, inputs, fed)),
     )
+
+
+def _deployed(
+    case: Case, graph: FilledGraph, inputs: tuple[Tensor, ...], fed: tuple[int, ...]
+) -> Iterator[tuple[str, object]]:
+    for name in DEPLOYMENTS:
+        value = getattr(case.options, name)
+        if value is None:
+            continue
+        if name == "dimensions":
+            value = tuple(
+                (f"{each.name}_{n}", extent)
+                for each in (case.inputs[number] for number in fed)
+                for n, extent in enumerate(each.shape)
+            )
+        elif name == "initializers":
+            value = tuple(
+                (each, DTYPES[tensor.dtype].onnx, tensor.array.shape, tensor.array.tobytes().hex())
+                for each, tensor in _initializers(case, graph, inputs, fed).items()
+            )
+        yield name, value
+
+
+def _initializers(
+    case: Case, graph: FilledGraph, inputs: tuple[Tensor, ...], fed: tuple[int, ...]
+) -> dict[str, Tensor]:
+    named = {case.inputs[n].name: inputs[n] for n in range(len(inputs)) if n not in fed}
+    return named if graph.constants_are_nodes else {**named, **graph.constants}
 
 
 def _model(
@@ -55,8 +84,7 @@ def _model(
     fed: tuple[int, ...],
     results: tuple[Shape, ...],
 ) -> ModelProto:
-    named = {case.inputs[n].name: inputs[n] for n in range(len(inputs)) if n not in fed}
-    initializers = named if graph.constants_are_nodes else {**named, **graph.constants}
+    initializers = _initializers(case, graph, inputs, fed)
     shapes = case.options.shapes
     made_graph = helper.make_graph(
         _nodes(graph, case.opset),

@@ -13,6 +13,7 @@ from harness.model.target_info import DIRECTML
 from harness.operators import OPERATORS
 from harness.operators.directml.lowering import NotExpressible, lower
 from harness.specs.calls import call_of
+from harness.specs.graphs import deployments
 from harness.specs.sessions import earlier_case
 from harness.specs.values import StreamLayout, case_inputs, chosen_inputs, sized_layout
 from harness.targets.execution import Graph, GraphCases, Prepared
@@ -35,7 +36,7 @@ def by_graph(
                 graph, prepared = _lowered(case, seed)
             else:
                 if alike is None or not alike.holds(case):
-                    alike = _Alike(case)
+                    alike = _Alike(case, provider)
                 graph, prepared = alike.prepare(case, seed)
         except NotExpressible as error:
             refuse(case, str(error))
@@ -55,23 +56,26 @@ def refusal(case: Case, provider: str) -> str | None:
         if provider == DIRECTML:
             lower(case, call_of(case))
         else:
-            _as_graph(case)
+            _as_graph(case, provider)
     except NotExpressible as error:
         return str(error)
     return None
 
 
-def _as_graph(case: Case) -> None:
+def _as_graph(case: Case, provider: str) -> None:
     if case.directml is not None:
         raise NotExpressible("a call of DirectML's own API, which no ONNX graph expresses")
+    why = deployments.refusal(case, provider)
+    if why is not None:
+        raise NotExpressible(why)
 
 
 class _Alike:
     """What cases have in common that differ in the values of their inputs alone, as neighbours do: the call, the
     graph unless inputs are part of it, and the layouts of the inputs by which of them the operator chooses."""
 
-    def __init__(self, case: Case) -> None:
-        _as_graph(case)
+    def __init__(self, case: Case, provider: str) -> None:
+        _as_graph(case, provider)
         self.case = case
         self.call = call_of(case)
         operator = OPERATORS[case.operator]

@@ -77,12 +77,18 @@ CONSTANTS = "constants"
 """As an initializer: every input whose elements decide shapes."""
 
 
+Binding = Literal["own", "device", "outlived"]
+"""Where inputs and outputs lie: in buffers of the caller, in OrtValues on the provider's device, in OrtValues that are
+read when their session and their sources are gone."""
+
+
 class Options(msgspec.Struct, frozen=True, gc=False):
     """How a case's graph is built and run; a default is not written into the case's id.
 
     `initializer` names the inputs that are one, divided by commas, or `constants`. `outputs` is the number of outputs that the
     node has where that is not the operator's usual one; `omit` names those, divided by commas, that it leaves out
-    before others by an empty name. `after` is the call that the session has run before.
+    before others by an empty name. `after` is the call that the session has run before. From `binding` on they are
+    `DEPLOYMENTS`: how an application runs a graph.
     """
 
     shapes: Shapes = "symbolic"
@@ -94,6 +100,19 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     outputs: int | None = None
     omit: str | None = None
     after: After | None = None
+    binding: Binding | None = None
+    concurrent: int | None = None
+    execution: Literal["parallel"] | None = None
+    memory_pattern: Literal["off"] | None = None
+    arena: Literal["off"] | None = None
+    prepacking: Literal["off"] | None = None
+    saved: Literal["onnx", "ort"] | None = None
+    dimensions: Literal["fixed"] | None = None
+    initializers: Literal["shared"] | None = None
+
+
+DEPLOYMENTS = Options.__struct_fields__[Options.__struct_fields__.index("binding") :]
+"""The options that change neither the graph nor its optimisation, and by that no result."""
 
 
 class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):

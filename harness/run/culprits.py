@@ -19,6 +19,7 @@ from harness.model.result import Result
 from harness.model.transformers import RULES, TRANSFORMERS
 from harness.model.verdict import Outcome
 from harness.run.judge import judge
+from harness.specs.graphs.variations import DEPLOYED
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 
@@ -49,7 +50,7 @@ class Culprits:
         """Keep a result if a transformer may have made it what it is; `results` yields it again."""
         if (
             not graph.composed
-            or graph.optimization == "off"
+            or not (graph.deployed or graph.optimization != "off")
             or result.validity is not Validity.VALID
             or result.outcome not in _WORTH
             or len(self._held) >= LIMIT
@@ -67,7 +68,9 @@ class Culprits:
             WrongGraph(
                 prepared,
                 graph,
-                result.transformers if isinstance(result.transformers, tuple) else tuple(TRANSFORMERS),
+                result.transformers
+                if isinstance(result.transformers, tuple)
+                else tuple(TRANSFORMERS if graph.optimization != "off" else ()),
             )
             for prepared, graph, result in held
         ]
@@ -85,19 +88,30 @@ class Culprits:
 
 
 def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) -> dict[int, tuple[str, ...]]:
-    """Return, by the number of the suspect, the transformers without which its graph passes."""
-    off = [(n, each.graph._replace(optimization="off"), ()) for n, each in enumerate(suspects)]
+    """Return, by the number of the suspect, the transformers without which its graph passes, or what of its deployment
+    (`arena=off`)."""
+    off = [(n, each.graph._replace(optimization="off", deployed=()), ()) for n, each in enumerate(suspects)]
     well = _passing(pool, provider, off, suspects)
     found: dict[int, tuple[str, ...]] = {}
     for size in (1, 2):
         asked = [
-            (n, each.graph._replace(disabled=chosen), chosen)
+            (n, _without(each.graph, chosen), chosen)
             for n, each in enumerate(suspects)
             if n in well and n not in found
-            for chosen in _choices(each.transformers, size)
+            for chosen in _choices([*map(_term, each.graph.deployed), *each.transformers], size)
         ]
         found |= _passing(pool, provider, asked, suspects)
     return found
+
+
+def _without(graph: Graph, chosen: tuple[str, ...]) -> Graph:
+    deployed = tuple(each for each in graph.deployed if _term(each) not in chosen)
+    return graph._replace(disabled=tuple(each for each in chosen if "=" not in each), deployed=deployed)
+
+
+def _term(deployed: tuple[str, object]) -> str:
+    name, value = deployed
+    return f"{name}={DEPLOYED[name][1] if isinstance(value, tuple) else value}"
 
 
 def _passing(

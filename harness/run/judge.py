@@ -206,14 +206,15 @@ def placement(execution: Execution, graph: Graph, provider: str) -> NodePlacemen
 
 def _placement_of_all(nodes: Nodes, graph: Graph, provider: str) -> NodePlacement:
     """Return where the nodes of a graph of several operators ran: all that an optimizer made of them count. With
-    optimisation off none may be missing, but a function, in whose place its body ran."""
+    optimisation off none may be missing, but a function, in whose place its body ran, and what a saved model lacks."""
     astray = [node for node in nodes if node[0] != provider]
     if astray:
         where, operators = (", ".join(sorted(set(each))) for each in zip(*astray, strict=True))
         return NodePlacement(where, f"{operators} ran on {where}")
     absent = Counter(graph.tested) - Counter(operator for _, operator in nodes)
     lost = [operator for operator in absent if operator not in graph.functions]
-    if lost and graph.optimization == "off" and not any(name.startswith(_FUSED) for _, name in nodes):
+    whole = graph.optimization == "off" and "saved" not in dict(graph.deployed)
+    if lost and whole and not any(name.startswith(_FUSED) for _, name in nodes):
         return NodePlacement(None, f"{', '.join(lost)} is not in the graph that ran")
     return NodePlacement(provider)
 

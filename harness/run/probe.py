@@ -95,10 +95,12 @@ class Probes:
         return [found[id(each.cases[0])] for each in groups]
 
     def culprit(self, probe: Probe) -> tuple[str, ...]:
-        """Return the transformer, or the two, without which an optimised graph does what it should; () for none."""
-        if probe.graph.optimization == "off" or not probe.graph.composed:
+        """Return the transformer, or the two, or what of its deployment, without which a graph does what it should; ()
+        for none."""
+        optimised = probe.graph.optimization != "off"
+        if not (optimised or probe.graph.deployed) or not probe.graph.composed:
             return ()
-        told = probe.execution.transformers or tuple(TRANSFORMERS)
+        told = probe.execution.transformers or tuple(TRANSFORMERS if optimised else ())
         found = culprits(self._pool, self.target.provider, [WrongGraph(probe.prepared, probe.graph, told)])
         return found.get(0, ())
 

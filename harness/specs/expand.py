@@ -26,7 +26,7 @@ from harness.specs.ahead import plan_ahead
 from harness.specs.api_cases import api_cases
 from harness.specs.combination import CallGroup, Kinds
 from harness.specs.family_sweeps import sweeps_of
-from harness.specs.graphs.load import graph_cases
+from harness.specs.graphs.deployments import graph_cases
 from harness.specs.kept_plans import KeptCalls, KeptPlan
 from harness.specs.literal_cases import literal_cases
 from harness.specs.load import LoadedSpec

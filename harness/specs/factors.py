@@ -18,9 +18,10 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape
 from harness.specs.calls import call_of
 from harness.specs.extents import RANK, SIZE, sizes_of
+from harness.specs.sweep_schema import SweepOptions
 
 Shown: TypeAlias = dict[str, frozenset[str]]
-OPTION_FACTORS = tuple(field for field in Options.__struct_fields__ if field not in ("outputs", "omit"))
+OPTION_FACTORS = tuple(field for field in SweepOptions.model_fields if field not in ("outputs", "omit"))
 
 
 def level(value: object) -> str:

@@ -109,7 +109,7 @@ class Listed:
 
     def options(self) -> Iterator[Options]:
         """Yield every combination of options."""
-        fields = Options.__struct_fields__
+        fields = type(self.sweep.options).model_fields
         for values in product(*(getattr(self.sweep.options, field) for field in fields)):
             yield Options(**dict(zip(fields, values, strict=True)))
 

@@ -4,11 +4,11 @@ API.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from harness.model.case import Optimization, Shapes
+from harness.model.case import Binding, Optimization, Shapes
 from harness.specs.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
 from harness.specs.literals import shape_problem
 from harness.specs.schema_types import (
@@ -26,7 +26,21 @@ from harness.specs.schema_types import (
 )
 
 
-class CaseOptions(Strict):
+class DeploymentOptions(Strict):
+    """How an application runs a graph of several operators; the same words as `case.DEPLOYMENTS`."""
+
+    binding: Binding | None = None
+    concurrent: Annotated[int, Field(ge=2, le=64)] | None = None
+    execution: Literal["parallel"] | None = None
+    memory_pattern: Literal["off"] | None = None
+    arena: Literal["off"] | None = None
+    prepacking: Literal["off"] | None = None
+    saved: Literal["onnx", "ort"] | None = None
+    dimensions: Literal["fixed"] | None = None
+    initializers: Literal["shared"] | None = None
+
+
+class CaseOptions(DeploymentOptions):
     """How a literal case's graph is built and run; the same words as `case.Options`."""
 
     shapes: Shapes = "symbolic"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model.case import CONSTANTS, Options
+from harness.model.case import CONSTANTS, DEPLOYMENTS, Options
 from harness.operators.base import Operator
 from harness.specs.load import LoadedSpec
 from harness.specs.source import Key
@@ -31,6 +31,10 @@ def option_problems(
         yield spec.problem((*at, "variant"), what, given=options.variant, allowed=tuple(operator.variants))
     if options.omit is not None:
         yield from _omission_problems(spec, operator, options, (*at, "omit"))
+    for name in DEPLOYMENTS if spec.graph is None else ():
+        if getattr(options, name) is not None:
+            what = f"{name} is an option of graphs (docs/graphs.md); {operator.name} is one operator"
+            yield spec.problem((*at, name), what)
     if options.in_place and len(inputs) != 1:
         yield spec.problem(
             (*at, "in_place"), f"in_place needs an operator with one input; {operator.name} has {len(inputs)}"

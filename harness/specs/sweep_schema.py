@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from harness.model.case import After, Optimization, Options, Shapes
+from harness.model.case import After, Optimization, Shapes
 from harness.specs.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
 from harness.specs.schema_types import (
     AllOrDtypes,
@@ -52,7 +52,7 @@ class SweepOptions(Strict):
         they were before there were any."""
         return tuple(
             field
-            for field in Options.__struct_fields__
+            for field in type(self).model_fields
             if field not in ("omit", "after") or getattr(self, field) != (None,)
         )
 

@@ -15,7 +15,7 @@ FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KIND = (
     *("optimization", "in_place", "inputs", "outputs", "tested", "patterns"),
-    *("tells_transformers", "disabled", "maps"),
+    *("tells_transformers", "disabled", "maps", "deployed"),
 )
 
 
@@ -86,14 +86,15 @@ def encode_batch(
                 graph.composed and graph.optimization != "off",
                 graph.disabled,
                 graph.maps,
+                graph.deployed,
             ),
             len(kinds),
         )
         group = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
         if any(each is not None for each in earlier):
             group["before"] = earlier
-        if graph.patterns is not None:
-            group["output_shapes"] = [prepared.output_shapes for prepared in cases]
+        if graph.patterns is not None or graph.deployed:
+            group["output_shapes"] = [prepared.output_shapes or prepared.inferred for prepared in cases]
         if provider == FAKE:
             group["fake"] = [(case.id, case.validity) for case, *_ in cases]
         described.append(group)

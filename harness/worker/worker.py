@@ -330,22 +330,46 @@ class OnnxRuntime:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         self._remove_profiles()
         options = self._session_options(unit)
+        self._placed: Optional[List[List[str]]] = None
         self.transformers: List[str] = []
         self.graph_nodes: List[str] = []
         self.graph_edges: List[List[List[str]]] = []
         if not unit.get("tells_transformers"):
-            return self._made(unit, model, options)
+            return self._deployed(unit, model, options)
         with tempfile.TemporaryFile() as log:
             kept = os.dup(2)
             os.dup2(log.fileno(), 2)
             try:
-                return self._made(unit, model, options)
+                return self._deployed(unit, model, options)
             finally:
                 os.dup2(kept, 2)
                 os.close(kept)
                 log.seek(0)
                 self.transformers = transformers_of(log.read())
                 self.graph_nodes, self.graph_edges = self._written_nodes()
+
+    def _deployed(self, unit: Unit, model: bytes, options: Any) -> Any:
+        """Create a session, where it is `saved` one of the model that another wrote as optimised, with weights of its
+        own; keep what it is made of."""
+        deployed = dict(unit.get("deployed") or ())
+        if "saved" in deployed:
+            nodes = self.assignment(self._made(unit, model, options))
+            if deployed["saved"] == "ort":
+                self._placed = nodes  # a session of this format tells of none
+            with open(self._written, "rb") as file:
+                model = file.read()
+            rest = [
+                each for each in deployed.items() if each[0] not in ("saved", "dimensions", "initializers")
+            ]
+            unit = dict(unit, optimization="off", tells_transformers=False, disabled=None, deployed=rest)
+            options = self._new_options(unit)
+        self._latest = (unit, model, options)
+        return self._made(unit, model, options)
+
+    def _another(self) -> Any:
+        """Create the latest session again; the first one's profile tells where nodes ran."""
+        self._latest[2].enable_profiling = False
+        return self._made(*self._latest)
 
     def _written_nodes(self) -> Tuple[List[str], List[List[List[str]]]]:
         """Return the operators of the model that the last session wrote as optimised, with the names of what each takes
@@ -354,7 +378,7 @@ class OnnxRuntime:
             with open(self._written, "rb") as file:
                 model = file.read()
             os.unlink(self._written)
-            return nodes_of_model(model), edges_of_model(model)
+            return ([], []) if model[4:8] == b"ORTM" else (nodes_of_model(model), edges_of_model(model))
         except (OSError, IndexError):
             return [], []
 
@@ -439,6 +463,8 @@ class OnnxRuntime:
         return load
 
     def _session_options(self, unit: Unit) -> Any:
+        if unit.get("deployed"):
+            return self._new_options(unit)
         tells = unit.get("tells_transformers")
         key = (unit["optimization"], unit["threads"], tells, tuple(sorted(unit["config"].items())))
         options = self._options.get(key)
@@ -456,6 +482,7 @@ class OnnxRuntime:
     def _new_options(self, unit: Unit) -> Any:
         ort = self.ort
         tells = unit.get("tells_transformers")
+        deployed = dict(unit.get("deployed") or ())
         options = self._bare_options()
         options.graph_optimization_level = {
             "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -463,20 +490,40 @@ class OnnxRuntime:
             "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
             "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
         }[unit["optimization"]]
-        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        parallel = "execution" in deployed
+        modes = ort.ExecutionMode
+        options.execution_mode = modes.ORT_PARALLEL if parallel else modes.ORT_SEQUENTIAL
         options.intra_op_num_threads = unit["threads"]
-        options.inter_op_num_threads = 1
-        options.enable_mem_pattern = unit["provider"] == "CPUExecutionProvider"
+        options.inter_op_num_threads = 2 if parallel else 1
+        options.enable_mem_pattern = (
+            unit["provider"] == "CPUExecutionProvider" and "memory_pattern" not in deployed
+        )
+        options.enable_cpu_mem_arena = "arena" not in deployed
         options.log_severity_level = 0 if tells else 4
-        if (
+        if "saved" in deployed or (
             tells and unit["config"].get("ep.dml.disable_graph_fusion") != "0"
         ):  # compiled nodes cannot be written
             options.optimized_model_filepath = self._written
         if hasattr(
             options, "add_session_config_entry"
         ):  # since 1.4; a release ignores the entries that it does not know
-            for key, value in unit["config"].items():
+            config = dict(unit["config"])
+            if "prepacking" in deployed:
+                config["session.disable_prepacking"] = "1"
+            if parallel:  # idle threads leave the processor to others
+                config["session.inter_op.allow_spinning"] = "0"
+            if deployed.get("saved") == "ort":
+                config["session.save_model_format"] = "ORT"
+            for key, value in config.items():
                 options.add_session_config_entry(key, value)
+        for name, extent in deployed.get("dimensions", ()):
+            options.add_free_dimension_override_by_name(name, extent)
+        self._shared = {
+            name: self.ort.OrtValue.ortvalue_from_numpy(array_of(elements, number, shape))
+            for name, number, shape, elements in deployed.get("initializers", ())
+        }
+        for name, value in self._shared.items():
+            options.add_initializer(name, value)
         if self._profiles:
             options.enable_profiling = True
             if hasattr(options, "profile_file_prefix"):
@@ -497,8 +544,8 @@ class OnnxRuntime:
     def assignment(self, session: Any) -> Optional[List[List[str]]]:
         """Return [provider, operator type] of every node, or None where this release cannot tell before a run
         (before 1.24)."""
-        if not hasattr(session, "get_provider_graph_assignment_info"):
-            return None
+        if not hasattr(session, "get_provider_graph_assignment_info") or self._placed:
+            return self._placed
         return [
             [group.ep_name, node.op_type]
             for group in session.get_provider_graph_assignment_info()
@@ -550,6 +597,8 @@ class OnnxRuntime:
         wanted = unit["outputs"]
         if unit.get("patterns"):
             return self._run_over_patterns(session, unit, arrays, unit["output_shapes"][position])
+        if unit.get("deployed"):
+            return self._run_deployed(session, unit, arrays, position)
         asked = unit.get("asked")
         if asked is None:  # once a unit
             numbers = {n for _, n in names} | {n for _, n in wanted}
@@ -570,6 +619,56 @@ class OnnxRuntime:
         return [
             (output, number_of(output.dtype)) for output in session.run(asked, dict(zip(unit["fed"], arrays)))
         ]
+
+    def _run_deployed(
+        self, session: Any, unit: Unit, arrays: Sequence[Any], position: int
+    ) -> List[Tuple[Any, int]]:
+        """Run as deployed: first with other elements, of which nothing may be left in what the case gives."""
+        deployed = dict(unit["deployed"])
+        binding = deployed.get("binding")
+        once = dict(unit, deployed=None, patterns=_PATTERNS if binding == "own" else None)
+
+        def run(given: Sequence[Any]) -> List[Tuple[Any, int]]:
+            if binding in (None, "own"):
+                return self.run(session, dict(once), given, position)
+            held = [np.array(array, order="C") for array in given]
+            values = self._run_on_values(session if binding == "device" else self._another(), once, held)
+            if binding == "outlived":  # the session is gone, and the memory of the inputs is used again
+                for array in held:
+                    array.fill("" if array.dtype == object else 1)
+            return [
+                (np.array(elements_of(value, number)), number)
+                for value, (_, number) in zip(values, unit["outputs"])
+            ]
+
+        try:
+            run(rotated(arrays, 1))
+        except Exception:  # noqa: BLE001 - these elements may be none that the graph takes
+            pass
+        if "initializers" in deployed:
+            session = self._another()
+        if "concurrent" not in deployed:
+            return run(arrays)
+        return together(run, arrays, deployed["concurrent"], 1 if binding == "outlived" else _ROUNDS)
+
+    def _run_on_values(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> Any:
+        """Run with inputs and outputs as OrtValues on the provider's device, and return the outputs."""
+        held = []
+        device = "dml" if unit["provider"] == "DmlExecutionProvider" else "cpu"
+        where = (device, int(unit["provider_options"].get("device_id", 0)))
+        binding = session.io_binding()
+        for (key, _), array in zip(unit["inputs"], arrays):
+            try:
+                value = self.ort.OrtValue.ortvalue_from_numpy(array, *where)
+            except Exception as error:  # releases lack one element type or another
+                raise CannotFeedError(f"cannot hold {array.dtype} in an OrtValue: {error}") from error
+            binding.bind_ortvalue_input(key, value)
+            held.append(value)
+        for name, _ in unit["outputs"]:
+            binding.bind_output(name, *where)
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        return binding.get_outputs()
 
     def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
         """Run with bound buffers: `session.run` neither takes nor returns types that NumPy lacks, and only a binding
@@ -699,6 +798,57 @@ def run_with_maps(
         found.append(np.array([key for key, _ in items], kind).reshape(shape))
         found.append(np.array([value for _, value in items], np.float32).reshape(shape))
     return found
+
+
+_ROUNDS = 8
+"""Runs of each thread, where they share a session."""
+_PATTERNS = (0xA5, 0x5A)
+"""What own buffers hold before a run, and around inputs."""
+
+
+def rotated(arrays: Sequence[Any], by: int) -> List[Any]:
+    """Return arrays with the same elements in other places."""
+    return [np.roll(array, by) for array in arrays]
+
+
+def together(
+    run: Callable[[Sequence[Any]], List[Tuple[Any, int]]], arrays: Sequence[Any], threads: int, rounds: int
+) -> List[Tuple[Any, int]]:
+    """Run from several threads at once, every second of which has other elements; return what differs from a run
+    alone, if anything does."""
+    start = threading.Barrier(threads)
+    found: List[Any] = []
+
+    def work(number: int) -> None:
+        given = rotated(arrays, number) if number % 2 else arrays
+        start.wait()
+        for _ in range(rounds):
+            try:
+                outputs: Any = [(np.array(output), number) for output, number in run(given)]
+            except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
+                outputs = error
+            if number % 2 == 0:
+                found.append(outputs)
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    alone = run(arrays)
+    for outputs in found:
+        if isinstance(outputs, Exception):
+            raise outputs
+        if [(a.shape, encode_elements(a)) for a, _ in outputs] != [
+            (a.shape, encode_elements(a)) for a, _ in alone
+        ]:
+            return list(outputs)
+    return alone
+
+
+def array_of(elements: str, number: int, shape: Sequence[int]) -> Any:
+    """Return the array of an ONNX element type whose bytes are written in hexadecimal."""
+    return np.frombuffer(bytes.fromhex(elements), np.dtype(_STORAGE[number])).reshape(shape).copy()
 
 
 _MARGIN = 1 << 16

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness.model.case import Case
-from harness.specs.graphs.load import graph_cases
+from harness.specs.graphs.deployments import graph_cases
 from harness.specs.load import LoadedSpec, load_specs
 
 SCALED = """\

@@ -22,8 +22,8 @@ from harness.operators.base import UNKNOWN
 from harness.specs.calls import call_of
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.control_flow import CONTROL_FLOW, Found, Run, choose, loop, scan
+from harness.specs.graphs.deployments import graph_cases
 from harness.specs.graphs.known import Known
-from harness.specs.graphs.load import graph_cases
 from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import GraphNode, Unfit
 from harness.specs.graphs.plain import forget, plain_graph

@@ -41,6 +41,23 @@ from tests.running import harness
             "Add has no attribute 'axis' at opset 13",
         ),
         ("source: https://example.org/\n", "", "source"),
+        (
+            "factors:\n",
+            "factors:\n      binding: [null, owned]\n",
+            "graph.yaml:17: sweeps[0].factors.binding: 'owned' is no level of binding; allowed: own, device, outlived, null",
+        ),
+        ("factors:\n", "factors:\n      arena: [on]\n", "'on' is no level of arena; allowed: off, null"),
+        (
+            "factors:\n",
+            "factors:\n      bindings: [own]\n",
+            "has no factor 'bindings'; did you mean 'binding'?",
+        ),
+        ("factors:\n", "deployed: often\n    factors:\n", "graph.yaml:16: sweeps[0].deployed: "),
+        (
+            "by: half}",
+            "by: half, saved: 1}",
+            "'saved' is a factor of every graph; give the parameter another name",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from pydantic import ValidationError
 
 from harness.model import onnx_schemas
-from harness.model.case import Case
+from harness.model.case import DEPLOYMENTS
 from harness.model.errors import SpecError
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.operators import OPERATORS, elements
@@ -17,7 +16,14 @@ from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.operator import register
 from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, parameters_in
 from harness.specs.graphs.schema import GraphSpec, Subgraph, every_node
-from harness.specs.graphs.variations import cases_of, combined, factor_names, factor_problem, made, misfit
+from harness.specs.graphs.variations import (
+    NODE_OPTIONS,
+    combined,
+    factor_names,
+    factor_problem,
+    made,
+    misfit,
+)
 from harness.specs.literals import LiteralError
 from harness.specs.problems import validation_problems
 from harness.specs.source import Key, KeyPath, Source
@@ -46,17 +52,16 @@ def load_graph(file: Source) -> Pattern:
     return pattern
 
 
-def graph_cases(pattern: Pattern, left_out: Counter[str]) -> list[Case]:
-    """Return all cases of a graph."""
-    return [case for sweep in pattern.spec.sweeps for case in cases_of(pattern, sweep, left_out)]
-
-
 def _names(file: Source, spec: GraphSpec) -> list[str]:
     """Check that each tensor is made once, before it is taken, and is used."""
     made_at: dict[str, KeyPath] = {name: ("inputs", name) for name in spec.inputs}
     made_at |= {name: ("constants", name) for name in spec.constants}
     taken = set(spec.outputs)
     problems = list(_names_of(file, (), spec, made_at, taken))
+    for name in spec.parameters:
+        if name in (*NODE_OPTIONS, *OPTIONS, *DEPLOYMENTS):
+            what = f"{name!r} is a factor of every graph; give the parameter another name"
+            problems.append(file.problem(("parameters", name), what))
     by_parameter = {text for value in spec.parameters.values() for text in _texts(value)}
     by_parameter |= {
         text for sweep in spec.sweeps for levels in sweep.factors.values() for text in _texts(levels)

@@ -3,13 +3,14 @@ cases of graphs travel as those of operators do."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from harness.model import onnx_schemas
-from harness.model.case import Tensor, Value
+from harness.model.case import DEPLOYMENTS, Tensor, Value
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators import OPERATORS, elements
@@ -19,6 +20,7 @@ from harness.specs.graphs.pattern import FilledGraph, Pattern, Unfit
 
 _KEPT = 32
 """How many compositions are kept for the other levels of optimisation."""
+_AS_RUN = re.compile(rf";({'|'.join(('optimization', *DEPLOYMENTS))})=[^;]*")
 _SAMPLE = "opencl"
 """The arithmetic in which outputs are inferred; their types and shapes are the same in any."""
 
@@ -39,8 +41,8 @@ class GraphFamily(Family):
         return elements.choose(kind, taken.dtype, taken.shape, entropy)
 
     def elements_of(self, case_id: str) -> str:
-        """Return the id without the level of optimisation: all levels compute with the same elements."""
-        return case_id.partition(";optimization=")[0]
+        """Return the id without the level of optimisation and the deployment: all compute with the same elements."""
+        return _AS_RUN.sub("", case_id)
 
     def output_count(self, operator: Operator, call: Call) -> int:
         return len(filled_graph(operator, call).outputs)

@@ -119,13 +119,16 @@ class GraphSweep(Strict):
 
     A factor is a parameter, a type parameter, `opset`, `NAME.shape` or `NAME.values` of an input, or an option:
     `initializer` (inputs that are constants, divided by commas), `shapes`, `constants` (`initializer` or `node`),
-    `exposed` (inner values that are outputs too), `reused` (inner values that a further node consumes).
+    `exposed` (inner values that are outputs too), `reused` (inner values that a further node consumes), or one of
+    `case.DEPLOYMENTS`.
     """
 
     name: Name
     factors: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]]
     alone: Alternatives[Text] = ()
     """Factors whose levels are not paired with others."""
+    deployed: bool = False
+    """Whether the graph with the first level of each factor also runs in every two ways of deployment."""
 
 
 class GraphSpec(Strict):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from harness.model.case import Case, Optimization, Options, TensorSpec, Value
+from harness.model.case import DEPLOYMENTS, Case, Optimization, Options, TensorSpec, Value
 from harness.model.caseid import input_term, option_terms, value_text
 from harness.operators import elements
 from harness.operators.base import Undefined
@@ -20,7 +20,21 @@ from harness.specs.graphs.schema import GraphSweep
 from harness.specs.literals import LiteralError, shape_problem
 
 LEVELS: tuple[Optimization, ...] = ("off", "basic", "extended", "all")
-_NODE_OPTIONS = ("initializer", "shapes")
+DEPLOYED: Mapping[str, tuple[Any, ...]] = {
+    "optimization": ("all", "extended", "basic", "off"),
+    "binding": (None, "own", "device", "outlived"),
+    "saved": (None, "onnx", "ort"),
+    "exposed": (None, "value"),
+    "concurrent": (None, 4),
+    "execution": (None, "parallel"),
+    "memory_pattern": (None, "off"),
+    "arena": (None, "off"),
+    "prepacking": (None, "off"),
+    "dimensions": (None, "fixed"),
+    "initializers": (None, "shared"),
+}
+"""The usual level of each option first; of `exposed` whether an inner value is an output as well."""
+NODE_OPTIONS = ("initializer", "shapes")
 Levels = Mapping[str, Any]
 """A level of each factor."""
 
@@ -44,10 +58,15 @@ def cases_of(pattern: Pattern, sweep: GraphSweep, left_out: Counter[str]) -> Ite
 def at_levels(case: Case) -> Iterator[Case]:
     """Yield the case at each level of optimisation."""
     for level in LEVELS:
-        options = msgspec.structs.replace(case.options, optimization=level)
-        yield msgspec.structs.replace(
-            case, id=_head(case.id, case.options) + option_terms(options), options=options
-        )
+        yield at_level(case, level)
+
+
+def at_level(case: Case, level: Optimization) -> Case:
+    """Return the case at a level of optimisation."""
+    options = msgspec.structs.replace(case.options, optimization=level)
+    return msgspec.structs.replace(
+        case, id=_head(case.id, case.options) + option_terms(options), options=options
+    )
 
 
 def misfit(case: Case) -> str | None:
@@ -96,7 +115,10 @@ def made(pattern: Pattern, sweep: GraphSweep, levels: Levels) -> Case:
         value = plain(levels.get(name, usual))
         if value != usual:
             attributes[name] = value
-    options = Options(shapes=levels.get("shapes", "symbolic"), initializer=levels.get("initializer") or None)
+    options = msgspec.structs.replace(
+        Options(shapes=levels.get("shapes", "symbolic"), initializer=levels.get("initializer") or None),
+        **{name: levels.get(name) for name in DEPLOYMENTS},
+    )
     terms = [f"{spec.graph}@{opset}:sweep={sweep.name}", *map(input_term, inputs)]
     terms += [f"{name}={value_text(value)}" for name, value in attributes.items()]
     terms += [
@@ -137,6 +159,8 @@ def factor_problem(pattern: Pattern, name: str, level: Any) -> str | None:
         inner = {output for node in spec.nodes for output in node.outputs} | set(spec.inputs)
         unknown = [each for each in level.split(",") if each and each not in inner]
         return f"no node makes {unknown[0]!r}" if unknown else None
+    if name in DEPLOYMENTS and level not in DEPLOYED[name]:
+        return f"{level!r} is no level of {name}; allowed: {', '.join(map(str, DEPLOYED[name][1:]))}, null"
     return None
 
 
@@ -152,6 +176,7 @@ def factor_names(pattern: Pattern) -> list[str]:
         *spec.types,
         "opset",
         *(f"{name}.{what}" for name in spec.inputs for what in ("shape", "values")),
-        *_NODE_OPTIONS,
+        *NODE_OPTIONS,
         *OPTIONS,
+        *DEPLOYMENTS,
     ]

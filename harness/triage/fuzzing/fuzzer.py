@@ -19,7 +19,7 @@ from harness.run.deviation import Given
 from harness.run.oracle import OracleError, oracle
 from harness.run.probe import Probe, Probes
 from harness.specs.calls import call_of
-from harness.specs.graphs.load import graph_cases
+from harness.specs.graphs.deployments import graph_cases
 from harness.specs.graphs.pattern import Pattern, Unfit
 from harness.specs.graphs.plain import plain_graph
 from harness.specs.located import WITHOUT_KERNEL, Located

@@ -10,7 +10,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from harness.model.case import Case, Options, Shapes, Tensor, Value
+from harness.model.case import DEPLOYMENTS, Case, Options, Shapes, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.operators.elements import ELEMENT_KINDS
 from harness.specs.calls import call_of
@@ -71,7 +71,7 @@ class GraphDrawing:
         """Return the first member of a sweep with other levels of some factors, listed ones or near ones."""
         sweep = self.random.choice(pattern.spec.sweeps)
         levels = dict(next(combined(pattern, sweep)))
-        names = sorted(factor_names(pattern))
+        names = sorted(set(factor_names(pattern)) - set(DEPLOYMENTS))
         for name in self.random.sample(names, min(len(names), self.random.randint(0, _CHANGES))):
             levels[name] = self._level(pattern, name)
         if opset is not None:

@@ -111,11 +111,9 @@ def _optimizer(failure: Failure) -> str:
     if failure.optimized:
         said += f" The nodes that ran are {', '.join(failure.optimized)}."
     if names:
-        without = ", ".join(f'"{name}"' for name in names)
-        said += (
-            f" **Without {' and '.join(f'`{name}`' for name in names)} it gives what it should** "
-            f"(`InferenceSession(…, disabled_optimizers=[{without}])`)."
-        )
+        said += f" **Without {' and '.join(f'`{name}`' for name in names)} it gives what it should**"
+        without = ", ".join(f'"{name}"' for name in names if "=" not in name)
+        said += f" (`InferenceSession(…, disabled_optimizers=[{without}])`)." if without else "."
     return said
 
 

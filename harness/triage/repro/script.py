@@ -72,6 +72,7 @@ def _constants(failure: Failure) -> str:
         f"THREADS = {failure.session.threads}",
         f"OPTIMIZATION = {LEVELS[graph.optimization]!r}",
         f"IN_PLACE = {graph.in_place!r}",
+        f"DEPLOYED = {_deployed(failure)!r}",
         "TIMEOUT_SECONDS = 60",
         f"TESTED = {list(graph.tested)!r}",
         "INPUTS = [  # (name, ONNX element type, array); types that NumPy lacks as integers of the same bits, one an element",
@@ -92,6 +93,18 @@ def _constants(failure: Failure) -> str:
         f"OPSET_PROBE = {_text(_probe(opset_imports(case.operator, case.opset)['']))}  # an Identity at the same opset",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _deployed(failure: Failure) -> dict[str, object]:
+    """Return how the graph is deployed, element types as NumPy's."""
+    found = dict(failure.graph.deployed)
+    shared = found.get("initializers")
+    if isinstance(shared, tuple):
+        found["initializers"] = [
+            (name, str(np.dtype(BY_ONNX_NUMBER[number].storage)), shape, elements)
+            for name, number, shape, elements in shared
+        ]
+    return found
 
 
 def _before(failure: Failure) -> list[str]:

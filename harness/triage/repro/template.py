@@ -20,6 +20,7 @@ SESSION_CONFIG = {}
 THREADS = 1
 OPTIMIZATION = "ORT_DISABLE_ALL"
 IN_PLACE = False
+DEPLOYED = {}  # how an application runs the graph
 TIMEOUT_SECONDS = 60
 TESTED = ["Identity"]
 INPUTS = []  # (name, ONNX element type, array); types that NumPy lacks as integers of the same bits, one an element
@@ -51,6 +52,7 @@ NANS = {
 }  # of floats of 8 bits
 FIXED, BUG, UNKNOWN = 0, 1, 3
 MARK = "REPRO-RESULT "
+SHARED = []
 
 
 def main():
@@ -183,6 +185,10 @@ def run():
     def unknown(why):
         return dict(result, kind="unknown", why=why, actual=why)
 
+    if "concurrent" in DEPLOYED or "saved" in DEPLOYED:
+        return unknown(
+            "this script runs no session from several threads and saves no model: `harness run` does"
+        )
     if PROVIDER not in ort.get_available_providers():
         return unknown(
             "this onnxruntime has %s, not %s" % (", ".join(ort.get_available_providers()), PROVIDER)
@@ -241,7 +247,19 @@ def session_options(ort, config):
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, OPTIMIZATION)
     options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = 1
-    options.enable_mem_pattern = PROVIDER == "CPUExecutionProvider"
+    options.enable_mem_pattern = PROVIDER == "CPUExecutionProvider" and "memory_pattern" not in DEPLOYED
+    options.enable_cpu_mem_arena = "arena" not in DEPLOYED
+    if "execution" in DEPLOYED:
+        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+        options.inter_op_num_threads = 2
+    if "prepacking" in DEPLOYED:
+        options.add_session_config_entry("session.disable_prepacking", "1")
+    for name, extent in DEPLOYED.get("dimensions", ()):
+        options.add_free_dimension_override_by_name(name, extent)
+    for name, dtype, shape, elements in DEPLOYED.get("initializers", ()):
+        array = np.frombuffer(bytes.fromhex(elements), dtype).reshape(shape).copy()
+        SHARED.append(ort.OrtValue.ortvalue_from_numpy(array))
+        options.add_initializer(name, SHARED[-1])
     options.log_severity_level = 4
     if "--library" in sys.argv[1:]:  # of custom operators
         options.register_custom_ops_library(os.path.abspath(sys.argv[sys.argv.index("--library") + 1]))
@@ -262,7 +280,33 @@ def placement(session):
     return sorted(set(tested or [provider for provider, _ in nodes]))
 
 
+def run_bound(ort, session, inputs):
+    """Run with outputs in buffers of the caller, or in OrtValues that are read once the inputs' memory is used again."""
+    binding = session.io_binding()
+    arrays = [np.array(array, order="C") for _, _, array in inputs]
+    values = [ort.OrtValue.ortvalue_from_numpy(array) for array in arrays]
+    for (key, _, _), value in zip(inputs, values):
+        binding.bind_ortvalue_input(key, value)
+    buffers = []
+    for (name, _, dtype), plain in zip(OUTPUTS, run_plainly(ort, session, inputs)):
+        buffers.append(np.full(plain.nbytes, 0xA5, np.uint8).view(dtype).reshape(plain.shape))
+        where = (0, np.dtype(dtype).type, list(plain.shape), buffers[-1].ctypes.data)
+        binding.bind_output(name, "cpu", *(where if DEPLOYED["binding"] == "own" else ()))
+    session.run_with_iobinding(binding)
+    if DEPLOYED["binding"] == "own":
+        return buffers
+    if DEPLOYED["binding"] == "outlived":
+        for array in arrays:
+            array.fill(1)
+    return [value.numpy() for value in binding.get_outputs()]
+
+
 def run_session(ort, session, inputs):
+    """Run as deployed and return the outputs as arrays."""
+    return (run_bound if "binding" in DEPLOYED else run_plainly)(ort, session, inputs)
+
+
+def run_plainly(ort, session, inputs):
     """Run and return the outputs as arrays; types that NumPy lacks, which `session.run` does not take, with bound
     buffers."""
     if MAPS:
