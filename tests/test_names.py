@@ -30,6 +30,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
         {"If", "Loop", "Scan", "then_branch", "else_branch", "cond", "M", "num_scan_inputs"}
         | {"scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"}
     ),
+    "specs/attribute_values.py": frozenset({"indices"}),  # of a sparse tensor
     "operators/bounded/sums.py": frozenset({"axis", "keepdims", "a"}),  # keyword arguments of NumPy
     "triage/bisection.py": _PROBE,
     "compile/graphs.py": _PROBE,

@@ -18,7 +18,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from harness.compile import sequences
 from harness.compile.composed import compile_graph
-from harness.compile.protos import PRODUCER, UNTESTED, attribute
+from harness.compile.protos import LOADED, PRODUCER, UNTESTED, attribute
 from harness.compile.tensor_files import tensor_proto
 from harness.model.case import (
     CONSTANTS,
@@ -131,11 +131,12 @@ def _model(form: _Form) -> ModelProto:
     given = schema.given_outputs(len(form.outputs), options.omit)
     results = [schema.output_name(n) if n in given else "" for n in range(len(form.outputs))]
     first, last = form.names[0] if form.names else "", results[given[0]]
+    loaded = form.operator in LOADED
     nodes = []
     if options.neighbours and first:
         nodes.append(helper.make_node("Identity", [first], [f"{first}_before"], name="before"))
         first = f"{first}_before"
-    if options.neighbours:
+    if options.neighbours or loaded:
         last = f"{last}_after"
     if options.variant is None:
         named = [last if n == given[0] else name for n, name in enumerate(results)]
@@ -144,7 +145,7 @@ def _model(form: _Form) -> ModelProto:
         nodes.extend(
             map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0]))
         )
-    if options.neighbours:
+    if options.neighbours or loaded:
         nodes.append(helper.make_node("Identity", [last], [results[given[0]]], name="after"))
     declared = options.shapes != "undeclared"
     values = [
@@ -295,8 +296,9 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     data = model.SerializeToString(deterministic=True)
     fed = tuple(n for n in range(len(form.names)) if n not in constants)
     composed = options.variant is not None or sequences.composed(schema)
+    proof = "after" if form.operator in LOADED else "tested"
     nodes = [
-        (node.op_type not in UNTESTED if composed else node.name == "tested", node.op_type)
+        (node.op_type not in UNTESTED if composed else node.name == proof, node.op_type)
         for node in model.graph.node
     ]
     tested = tuple(sorted(operator for proven, operator in nodes if proven))

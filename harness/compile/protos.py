@@ -11,10 +11,17 @@ from harness.model.case import TensorValue, Value
 PRODUCER = "onnxruntime-conformance-harness"
 UNTESTED = {"Identity", "Constant"}
 """Operators of which a graph may lose nodes, and that may run anywhere."""
+LOADED = {"Constant"}
+"""Operators whose nodes no session keeps: loading makes initializers of them. The node that takes what they give is
+tested in their place."""
 
 
 def attribute(name: str, value: Value, kind: str) -> AttributeProto:
     """Return an attribute; `kind` is its type, by which an empty list is known."""
+    if isinstance(value, TensorValue) and value.indices is not None:
+        given = value._replace(shape=(len(value.elements),), indices=None)
+        values, indices = (tensor_proto("", each.tensor) for each in (given, value.indices))
+        return helper.make_attribute(name, helper.make_sparse_tensor(values, indices, value.shape))
     if isinstance(value, TensorValue):
         return helper.make_attribute(name, tensor_proto("", value.tensor))
     if isinstance(value, tuple) and not value:
