@@ -40,7 +40,8 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "compile/decompile.py": frozenset({"Identity"}),
     "compile/sequences.py": frozenset(
         {"SequenceConstruct", "SequenceEmpty", "SequenceLength", "SequenceAt", "Constant"}
-    ),  # what makes sequences and takes them apart, around whatever operator
+        | {"Optional", "OptionalHasElement", "OptionalGetElement"}
+    ),  # what makes sequences and optionals and takes them apart, around whatever operator
     "render/html.py": frozenset({"steps"}),  # what to do next
     "render/assets/site.js": frozenset({"a"}),  # an HTML element
     "render/assets/case.js": _PROBE - {"X", "Y", "Constant"} | {"a", "p"},  # HTML elements

@@ -28,7 +28,13 @@ from harness.model.case import (
     Value,
 )
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import IR_VERSIONS, ir_version, operator_schema, opset_imports
+from harness.model.onnx_schemas import (
+    IR_VERSIONS,
+    ir_version,
+    latest_opset,
+    operator_schema,
+    opset_imports,
+)
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape
 from harness.specs.graphs.operator import FAMILY
@@ -170,7 +176,8 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
     """Return the tested node, between those that make its sequences and those that take them apart; `renamed`
     are inputs whose values have other names in the graph."""
     schema = operator_schema(form.operator, form.opset)
-    operands = [renamed.get(name, name) for name in _operands(form)]
+    optionals = {each.name for each in schema.inputs if each.optional_type}
+    operands = [sequences.held(n) if n in optionals else renamed.get(n, n) for n in _operands(form)]
     domain, _, type_ = form.operator.rpartition(".")
     given = sequences.given(schema, results)
     node = helper.make_node(type_, operands, given, name="tested", domain=domain or None)
@@ -210,7 +217,10 @@ def _node(node: Node) -> NodeProto:
             node.operator, list(node.inputs), [node.output], value=tensor_proto(node.output, node.value)
         )
     made = helper.make_node(node.operator, list(node.inputs), [node.output])
-    made.attribute.extend(attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
+    known = operator_schema(node.operator, latest_opset()).attributes
+    made.attribute.extend(
+        attribute(name, value, known[name].type) for name, value in sorted(node.attributes.items())
+    )
     return made
 
 

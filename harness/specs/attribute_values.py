@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.model.case import TensorValue, Value
 from harness.model.dtypes import DTYPES
+from harness.model.onnx_schemas import dtypes_of
 from harness.specs.literals import LiteralError, to_array
 from harness.specs.source import shown
 
@@ -88,6 +89,13 @@ def _number(given: Any) -> int | float | bool:
     return given if isinstance(given, (bool, int)) else _float(given)
 
 
+def _type(given: Any) -> str:
+    inner = given[len("seq(") : -1] if str(given).startswith("seq(") else given
+    if not isinstance(inner, str) or not dtypes_of([inner]):
+        raise WrongValue(f"should be a type such as tensor(float) or seq(tensor(int64)), not {shown(given)}")
+    return str(given)
+
+
 def _text(given: Any) -> str:
     if not isinstance(given, str):
         raise WrongValue(f"should be text, not {shown(given)}")
@@ -98,6 +106,7 @@ _ELEMENTS: Mapping[str, Callable[[Any], Any]] = {
     "INT": _integer,
     "FLOAT": _float,
     "STRING": _text,
+    "TYPE_PROTO": _type,
     "NUMBER": _number,
 }
 

@@ -48,6 +48,7 @@ WITHOUT: frozenset[str] = frozenset(
         "ConcatFromSequence",
         "GlobalLpPool",
         "MaxRoiPool",
+        "Optional",
         "SequenceAt",
         "SequenceConstruct",
         "SequenceEmpty",
