@@ -184,8 +184,17 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
     node.attribute.extend(
         attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
     )
+    family, nodes = OPERATORS[form.operator].family, [node]
+    twins = family.twins(OPERATORS[form.operator], dict(form.attributes))
+    for name, attributes in zip(results[1:], twins, strict=False):
+        twin = helper.make_node(type_, operands, [name], name=f"tested/{name}", domain=domain or None)
+        twin.attribute.extend(
+            attribute(key, value, schema.attributes[key].type) for key, value in sorted(attributes.items())
+        )
+        del node.output[1:]
+        nodes.append(twin)
     before = sequences.packed(schema, dict(zip(form.names, form.dtypes, strict=True)), renamed)
-    return [*map(_node, before), node, *map(_node, sequences.unpacked(schema, results))]
+    return [*map(_node, before), *nodes, *map(_node, sequences.unpacked(schema, results))]
 
 
 def _operands(form: _Form) -> list[str]:
@@ -308,7 +317,7 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     composed = options.variant is not None or sequences.composed(schema)
     proof = "after" if form.operator in LOADED else "tested"
     nodes = [
-        (node.op_type not in UNTESTED if composed else node.name == proof, node.op_type)
+        (node.op_type not in UNTESTED if composed else node.name.partition("/")[0] == proof, node.op_type)
         for node in model.graph.node
     ]
     tested = tuple(sorted(operator for proven, operator in nodes if proven))

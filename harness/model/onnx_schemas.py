@@ -6,7 +6,7 @@ native code and can crash on bad attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
@@ -142,7 +142,10 @@ def _operator_schema(name: str, opset: int) -> OperatorSchema:
             _parameter(p, constraints, all(p.type_str != each.type_str for each in schema.outputs))
             for p in schema.inputs
         ),
-        tuple(each for p in schema.outputs for each in _written_out(_parameter(p, constraints))),
+        (
+            *(each for p in schema.outputs for each in _written_out(_parameter(p, constraints))),
+            *_of_twins(schema, constraints),
+        ),
         {key: _attribute(a) for key, a in schema.attributes.items()},
         any(_HAS_BODY(schema)),
     )
@@ -193,6 +196,18 @@ def _written_out(output: Parameter) -> tuple[Parameter, ...]:
         return (Parameter(f"{output.name}_has_element", "tensor(bool)", ("bool",)), output)
     length = Parameter(f"{output.name}_length", "tensor(int64)", ("int64",))
     return (length, output) if output.sequence else (output,)
+
+
+def _of_twins(schema: onnx.defs.OpSchema, constraints: Mapping[str, tuple[str, ...]]) -> Iterator[Parameter]:
+    """Yield the outputs of further nodes with another and with the same seed, of an operator that gives nothing but
+    what it draws."""
+    if "seed" in schema.attributes:
+        (output, *others) = schema.outputs
+        if not others:
+            known = _parameter(output, constraints)
+            yield from (
+                known._replace(name=f"{known.name}_{what}", optional=True) for what in ("other", "again")
+            )
 
 
 def dtypes_of(texts: Iterable[str]) -> tuple[str, ...]:
