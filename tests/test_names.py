@@ -30,6 +30,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
         {"If", "Loop", "Scan", "then_branch", "else_branch", "cond", "M", "num_scan_inputs"}
         | {"scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"}
     ),
+    "specs/attribute_values.py": frozenset({"indices"}),  # of a sparse tensor
     "operators/bounded/sums.py": frozenset({"axis", "keepdims", "a"}),  # keyword arguments of NumPy
     "triage/bisection.py": _PROBE,
     "compile/graphs.py": _PROBE,
@@ -39,7 +40,8 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "compile/decompile.py": frozenset({"Identity"}),
     "compile/sequences.py": frozenset(
         {"SequenceConstruct", "SequenceEmpty", "SequenceLength", "SequenceAt", "Constant"}
-    ),  # what makes sequences and takes them apart, around whatever operator
+        | {"Optional", "OptionalHasElement", "OptionalGetElement"}
+    ),  # what makes sequences and optionals and takes them apart, around whatever operator
     "render/html.py": frozenset({"steps"}),  # what to do next
     "render/assets/site.js": frozenset({"a"}),  # an HTML element
     "render/assets/case.js": _PROBE - {"X", "Y", "Constant"} | {"a", "p"},  # HTML elements

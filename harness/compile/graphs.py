@@ -18,7 +18,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from harness.compile import sequences
 from harness.compile.composed import compile_graph
-from harness.compile.protos import PRODUCER, UNTESTED, attribute
+from harness.compile.protos import LOADED, PRODUCER, UNTESTED, attribute
 from harness.compile.tensor_files import tensor_proto
 from harness.model.case import (
     CONSTANTS,
@@ -28,7 +28,13 @@ from harness.model.case import (
     Value,
 )
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import IR_VERSIONS, ir_version, operator_schema, opset_imports
+from harness.model.onnx_schemas import (
+    IR_VERSIONS,
+    ir_version,
+    latest_opset,
+    operator_schema,
+    opset_imports,
+)
 from harness.model.operator_schema import Parameter
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape
@@ -132,9 +138,10 @@ def _model(form: _Form) -> ModelProto:
     given = schema.given_outputs(len(form.outputs), options.omit)
     results = [schema.output_name(n) if n in given else "" for n in range(len(form.outputs))]
     first, last = form.names[0] if form.names else "", results[given[0]]
+    loaded = form.operator in LOADED
     nodes = []
     before = options.neighbours and first and not schema.inputs[0].map  # Identity takes no map
-    after = options.neighbours and not schema.outputs[0].map
+    after = (options.neighbours or loaded) and not schema.outputs[0].map
     if before:
         nodes.append(helper.make_node("Identity", [first], [f"{first}_before"], name="before"))
         first = f"{first}_before"
@@ -170,15 +177,25 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
     """Return the tested node, between those that make its sequences and those that take them apart; `renamed`
     are inputs whose values have other names in the graph."""
     schema = operator_schema(form.operator, form.opset)
-    operands = [renamed.get(name, name) for name in _operands(form)]
+    optionals = {each.name for each in schema.inputs if each.optional_type}
+    operands = [sequences.held(n) if n in optionals else renamed.get(n, n) for n in _operands(form)]
     domain, _, type_ = form.operator.rpartition(".")
     given = sequences.given(schema, results)
     node = helper.make_node(type_, operands, given, name="tested", domain=domain or None)
     node.attribute.extend(
         attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
     )
+    family, nodes = OPERATORS[form.operator].family, [node]
+    twins = family.twins(OPERATORS[form.operator], dict(form.attributes))
+    for name, attributes in zip(results[1:], twins, strict=False):
+        twin = helper.make_node(type_, operands, [name], name=f"tested/{name}", domain=domain or None)
+        twin.attribute.extend(
+            attribute(key, value, schema.attributes[key].type) for key, value in sorted(attributes.items())
+        )
+        del node.output[1:]
+        nodes.append(twin)
     before = sequences.packed(schema, dict(zip(form.names, form.dtypes, strict=True)), renamed)
-    return [*map(_node, before), node, *map(_node, sequences.unpacked(schema, results))]
+    return [*map(_node, before), *nodes, *map(_node, sequences.unpacked(schema, results))]
 
 
 def _operands(form: _Form) -> list[str]:
@@ -231,7 +248,10 @@ def _node(node: Node) -> NodeProto:
             node.operator, list(node.inputs), [node.output], value=tensor_proto(node.output, node.value)
         )
     made = helper.make_node(node.operator, list(node.inputs), [node.output])
-    made.attribute.extend(attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
+    known = operator_schema(node.operator, latest_opset()).attributes
+    made.attribute.extend(
+        attribute(name, value, known[name].type) for name, value in sorted(node.attributes.items())
+    )
     return made
 
 
@@ -321,8 +341,9 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     data = model.SerializeToString(deterministic=True)
     fed = tuple(n for n in range(len(form.names)) if n not in constants)
     composed = options.variant is not None or sequences.composed(schema)
+    proof = "after" if form.operator in LOADED else "tested"
     nodes = [
-        (node.op_type not in UNTESTED if composed else node.name == "tested", node.op_type)
+        (node.op_type not in UNTESTED if composed else node.name.partition("/")[0] == proof, node.op_type)
         for node in model.graph.node
     ]
     tested = tuple(sorted(operator for proven, operator in nodes if proven))

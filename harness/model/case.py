@@ -41,20 +41,30 @@ class Tensor(NamedTuple):
 
 class TensorValue(NamedTuple):
     """A tensor as the value of an attribute: element type, shape, and its elements as Python numbers or texts
-    in row-major order."""
+    in row-major order.
+
+    A sparse one has those elements that are not 0, and their `indices`: of shape [elements] in row-major order, or
+    [elements, rank].
+    """
 
     dtype: str
     shape: tuple[int, ...]
     elements: tuple[int | float | bool | str, ...]
+    indices: TensorValue | None = None
 
     @property
     def tensor(self) -> Tensor:
-        """The same as a tensor."""
-        return Tensor(self.dtype, np.array(self.elements, DTYPES[self.dtype].storage).reshape(self.shape))
+        """The same as a tensor, a sparse one with its zeros."""
+        given = np.array(self.elements, DTYPES[self.dtype].storage)
+        if self.indices is None:
+            return Tensor(self.dtype, given.reshape(self.shape))
+        dense, places = np.zeros(self.shape, given.dtype), self.indices.tensor.array
+        dense[np.unravel_index(places, self.shape) if places.ndim == 1 else tuple(places.T)] = given
+        return Tensor(self.dtype, dense)
 
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | TensorValue
-"""The value of an attribute: INT, FLOAT, STRING, INTS, FLOATS, STRINGS or TENSOR."""
+"""The value of an attribute: INT, FLOAT, STRING, INTS, FLOATS, STRINGS, TENSOR or SPARSE_TENSOR."""
 
 
 class TensorSpec(msgspec.Struct, frozen=True, gc=False):

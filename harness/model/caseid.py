@@ -153,10 +153,14 @@ def input_term(spec: TensorSpec) -> str:
 
 
 def value_text(value: Value) -> str:
-    """Write the value of an attribute: `1`, `0.5`, `linear`, `[0,2]`, `float32{1.5}`; what no query may hold is
-    written as in a URL, Einsum's `->` as `-%3E`."""
+    """Write the value of an attribute: `1`, `0.5`, `linear`, `[0,2]`, `float32{1.5}`, a tensor of several dimensions
+    as `float32[2,1]{1.5,2.5}`, a sparse one as `float32[2,9]{1.5}at{4}`; what no query may hold is written as in a
+    URL, Einsum's `->` as `-%3E`."""
     if isinstance(value, TensorValue):
         written = elements_text(value.elements)
+        if len(value.shape) > 1 or value.indices is not None:
+            places = "" if value.indices is None else f"at{value_text(value.indices).removeprefix('int64')}"
+            return f"{tensor_term('', value.dtype, value.shape)[1:]}{{{written}}}{places}"
         return f"{value.dtype}{{{written}}}" if value.shape else f"{value.dtype}({written})"
     if isinstance(value, tuple):
         return f"[{elements_text(value)}]"

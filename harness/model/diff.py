@@ -13,6 +13,7 @@ Where a bound is expected, an element is right if it lies within the bound of th
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array, DType
-from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OfLaw, OneOf
 from harness.model.float_formats import FORMATS, Float64, decode, encode
 from harness.model.result import Accuracy, Diff
 
@@ -36,15 +37,21 @@ class OutputComparison(NamedTuple):
 @overload
 def compare(expected: Tensor, actual: Tensor) -> Diff | None: ...
 @overload
-def compare(expected: Expected, actual: Tensor) -> OutputComparison: ...
-def compare(expected: Expected | Tensor, actual: Tensor) -> OutputComparison | Diff | None:
-    """Return how `actual` compares with `expected`; for a bare tensor only how it differs."""
+def compare(expected: Expected, actual: Tensor, outputs: Sequence[Tensor] = ()) -> OutputComparison: ...
+def compare(
+    expected: Expected | Tensor, actual: Tensor, outputs: Sequence[Tensor] = ()
+) -> OutputComparison | Diff | None:
+    """Return how `actual` compares with `expected`; for a bare tensor only how it differs. What is drawn is judged
+    beside all `outputs` of its graph."""
     if isinstance(expected, Tensor):
         return _against(expected, actual)
     if isinstance(expected, Exact):
         return OutputComparison(_against(expected.tensor, actual))
     if expected.dtype != actual.dtype or expected.shape != actual.array.shape:
         return OutputComparison(_another_kind(expected.dtype, expected.shape, actual))
+    if isinstance(expected, OfLaw):
+        size, wrong = actual.array.size, expected.judge(actual, outputs)
+        return OutputComparison(None if wrong is None else Diff(None, size, size, None, expected.says, wrong))
     return (
         _within(expected, actual)
         if isinstance(expected, Approx)

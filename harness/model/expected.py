@@ -1,11 +1,13 @@
-"""Expected outputs of a case: exactly one tensor, one of a few by element, or a value with a bound on the
-error.
+"""Expected outputs of a case: exactly one tensor, one of a few by element, a value with a bound on the error, or
+elements that are drawn.
 
 An operator's formula gives one of these for each output, and `diff.compare` judges accordingly; no tolerance
 is chosen anywhere else.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -82,14 +84,33 @@ class Approx(msgspec.Struct, frozen=True, eq=False):
         return not self.bound.size or bool(np.isfinite(self.bound).any())
 
 
-Expected = Exact | OneOf | Approx
+class OfLaw(msgspec.Struct, frozen=True, eq=False):
+    """The elements are random; `judge` says of an output, with all outputs of its graph, what is wrong with it, or
+    None. `sample` are elements that could be drawn; `says` is the promise, in words."""
+
+    sample: Tensor
+    judge: Callable[[Tensor, Sequence[Tensor]], str | None]
+    says: str
+
+    @property
+    def dtype(self) -> str:
+        return self.sample.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.sample.array.shape
+
+
+Expected = Exact | OneOf | Approx | OfLaw
 
 
 def nearest(expected: Expected) -> Tensor:
     """Return one tensor that is as expected: the exact one, the first candidate, or the values rounded to
-    their type."""
+    their type; of drawn elements some."""
     if isinstance(expected, Exact):
         return expected.tensor
     if isinstance(expected, OneOf):
         return expected.candidates[0]
+    if isinstance(expected, OfLaw):
+        return expected.sample
     return Tensor(expected.dtype, encode(expected.dtype, expected.value))

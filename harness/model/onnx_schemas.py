@@ -6,7 +6,7 @@ native code and can crash on bad attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
@@ -138,22 +138,39 @@ def _operator_schema(name: str, opset: int) -> OperatorSchema:
     return OperatorSchema(
         name,
         schema.since_version,
-        tuple(_parameter(p, constraints) for p in schema.inputs),
-        tuple(each for p in schema.outputs for each in _written_out(_parameter(p, constraints))),
+        tuple(
+            _parameter(p, constraints, all(p.type_str != each.type_str for each in schema.outputs))
+            for p in schema.inputs
+        ),
+        (
+            *(each for p in schema.outputs for each in _written_out(_parameter(p, constraints))),
+            *_of_twins(schema, constraints),
+        ),
         {key: _attribute(a) for key, a in schema.attributes.items()},
         any(_HAS_BODY(schema)),
     )
 
 
 def _parameter(
-    formal: onnx.defs.OpSchema.FormalParameter, constraints: Mapping[str, tuple[str, ...]]
+    formal: onnx.defs.OpSchema.FormalParameter,
+    constraints: Mapping[str, tuple[str, ...]],
+    of_optional: bool = False,
 ) -> Parameter:
+    """Return a parameter. What may be an optional is one where `of_optional` says so, or nothing else is allowed: an
+    input that no output is like, not one that is passed on whatever it is."""
     option = onnx.defs.OpSchema.FormalParameterOption
     texts = constraints.get(formal.type_str, (formal.type_str,))
+    of_optional |= all(text.startswith("optional(") for text in texts)
     if elements := _elements(texts):
         like = (name for name, allowed in constraints.items() if set(allowed) == set(elements))
         type_param = next(like, formal.type_str)
         return Parameter(formal.name, type_param, dtypes_of(elements), variadic=True, least=0, sequence=True)
+    if held := {
+        text[len("optional(") : -1] for text in texts if text.startswith("optional(") and of_optional
+    }:
+        like = (name for name, allowed in constraints.items() if held == set(allowed))
+        type_param = next(like, formal.type_str)
+        return Parameter(formal.name, type_param, dtypes_of(held), optional=True, optional_type=True)
     return Parameter(
         formal.name,
         formal.type_str,
@@ -173,9 +190,24 @@ def _elements(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _written_out(output: Parameter) -> tuple[Parameter, ...]:
-    """Return an output as what a graph gives of it: of a sequence its length, and its tensors."""
+    """Return an output as what a graph gives of it: of a sequence its length and its tensors, of an optional whether
+    it has an element and that."""
+    if output.optional_type:
+        return (Parameter(f"{output.name}_has_element", "tensor(bool)", ("bool",)), output)
     length = Parameter(f"{output.name}_length", "tensor(int64)", ("int64",))
     return (length, output) if output.sequence else (output,)
+
+
+def _of_twins(schema: onnx.defs.OpSchema, constraints: Mapping[str, tuple[str, ...]]) -> Iterator[Parameter]:
+    """Yield the outputs of further nodes with another and with the same seed, of an operator that gives nothing but
+    what it draws."""
+    if "seed" in schema.attributes:
+        (output, *others) = schema.outputs
+        if not others:
+            known = _parameter(output, constraints)
+            yield from (
+                known._replace(name=f"{known.name}_{what}", optional=True) for what in ("other", "again")
+            )
 
 
 def dtypes_of(texts: Iterable[str]) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ class Parameter(NamedTuple):
     `dtypes.DTYPES` names them.
 
     A variadic one stands for several tensors, `least` of them at the least; `alike` says that all have one
-    element type. A sequence of tensors is written out as such a one, and may hold none. A map is written out as
-    two, its keys and its values: `map` is its name.
+    element type. A sequence of tensors is written out as such a one, and may hold none. An optional stands as the
+    tensor that it may hold. A map is written out as two, its keys and its values: `map` is its name.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Parameter(NamedTuple):
     alike: bool = True
     sequence: bool = False
     map: str = ""
+    optional_type: bool = False
 
     @property
     def wide(self) -> tuple[str, ...]:
@@ -53,7 +54,8 @@ class OperatorSchema(NamedTuple):
     ONNX defines it by a body of other operators as well.
 
     A sequence of tensors that it gives is two outputs: how many tensors it holds, under its name and `_length`,
-    and the tensors, as a variadic one.
+    and the tensors, as a variadic one. An optional is two as well: whether it has an element, under its name and
+    `_has_element`, and the element.
     """
 
     name: str

@@ -225,6 +225,11 @@ class Family:
         """Return the usual number of outputs of a call."""
         return 1
 
+    def twins(self, operator: Operator, attributes: Attributes) -> tuple[Attributes, ...]:
+        """Return the attributes of further nodes of the operator, whose outputs a graph gives beside the tested
+        node's."""
+        return ()
+
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return the shapes of the outputs, of at least those that are asked for; for calls that break a rule
         any shapes."""

@@ -1,4 +1,4 @@
-"""Operators that generate a tensor: EyeLike, ConstantOfShape, Range, Shape, Size, OneHot."""
+"""Operators that generate a tensor: Constant, EyeLike, ConstantOfShape, Range, Shape, Size, OneHot."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from harness.operators.formulas import bounded, moved
 from harness.operators.indexing import INDEX_KINDS, Indexing
 from harness.operators.moving import Moving, rank, wrong_axis
 
+# Constant:        output = value; zeros but for values at indices with sparse_value
 # EyeLike:         output[i, j] = 1 where j - i = k, else 0
 # ConstantOfShape: output[...] = value
 # Range:           output[i] = start + i * delta        i from 0 to ceil((limit - start) / delta) - 1
@@ -34,6 +35,14 @@ def _numbers(dtype: str, numbers: Any) -> Array:
         if DTYPES[dtype].is_float
         else array.astype(DTYPES[dtype].storage)
     )
+
+
+def constant(call: Call) -> Array:
+    """The attribute that is given: a tensor, a sparse one with its zeros, one number or text, or a list of them."""
+    (value,) = call.attributes.values()
+    if isinstance(value, TensorValue):
+        return value.tensor.array
+    return np.array(value, DTYPES[call.outputs[0]].storage)
 
 
 def eye_like(input: Array, call: Call, k: int) -> Array:
@@ -110,6 +119,46 @@ class Generating(Moving):
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """No call: what these make is written by the CPU, or filled in without an input."""
         return None
+
+
+_VALUES = {"value_int": "int64", "value_float": "float32", "value_string": "string"}
+"""The element type that an attribute's name tells; a list of them is the same with an s."""
+
+
+class Constants(Generating):
+    """A tensor that is an attribute."""
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """The element type of the tensor, or the one that the attribute's name tells."""
+        given = [
+            value.dtype if isinstance(value, TensorValue) else _VALUES[name.removesuffix("s")]
+            for name, value in call.attributes.items()
+        ]
+        return (given[0] if given else "float32",)
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The shape of the tensor, () of one number or text, and the length of a list."""
+        given = [
+            value.shape if isinstance(value, TensorValue) else np.shape(value)
+            for value in call.attributes.values()
+        ]
+        return (given[0] if given else (),)
+
+
+def _no_constant(call: Call) -> str | None:
+    if len(call.attributes) != 1:
+        return "exactly one attribute is given"
+    (value,) = call.attributes.values()
+    if not isinstance(value, TensorValue) or value.indices is None:
+        return None
+    places = value.indices.tensor.array
+    if places.shape[0] != len(value.elements) or places.shape[1:] not in ((), (len(value.shape),)):
+        return "there is an index for each value"
+    ends = value.shape if places.ndim > 1 else (prod(value.shape),)
+    rows = places.reshape(len(places), len(ends))
+    if (rows < 0).any() or (rows >= ends).any():
+        return "indices lie within the shape"
+    return None if rows.tolist() == np.unique(rows, axis=0).tolist() else "indices ascend"
 
 
 def _no_matrix(call: Call) -> str | None:
@@ -218,6 +267,7 @@ class OneHot(Indexing):
 
 GENERATING = Generating()
 OPERATORS = (
+    Operator("Constant", Constants(), moved(constant), _no_constant),
     Operator("EyeLike", GENERATING, moved(eye_like), _no_matrix, options=("dtype",)),
     Operator(
         "ConstantOfShape",

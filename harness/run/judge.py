@@ -140,7 +140,7 @@ def compare_all(
     its value."""
     diff = accuracy = None
     for position, (wanted, output) in enumerate(zip(expected, outputs, strict=True)):
-        found, near = compare(wanted, output)
+        found, near = compare(wanted, output, outputs)
         if found is not None and diff is None:
             diff = found if position == 0 else msgspec.structs.replace(found, output=position)
         if near is not None and (

@@ -3,7 +3,7 @@ of a sweep.
 
 An input that decides shapes is listed there as well: at older opsets most are attributes. A list is one value
 if the type is a list; a list of lists gives alternatives. A tensor is written `{dtype: float32, values:
-[1.5]}`.
+[1.5]}`, with `shape` where no nesting tells it, a sparse one `{dtype: float32, shape: [9], values: [1.5], indices: [4]}`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 from harness.model.case import TensorValue, Value
 from harness.model.dtypes import DTYPES
-from harness.specs.literals import LiteralError, infer_shape, to_array
+from harness.model.onnx_schemas import dtypes_of
+from harness.specs.literals import LiteralError, to_array
 from harness.specs.source import shown
 
 LISTS = {"INTS": "INT", "FLOATS": "FLOAT", "STRINGS": "STRING", "NUMBERS": "NUMBER"}
@@ -38,6 +39,8 @@ def typed(kind: str, given: Any) -> Value:
         return typed("NUMBERS" if isinstance(given, tuple) else "NUMBER", given)
     if kind == "TENSOR":
         return _tensor(given)
+    if kind == "SPARSE_TENSOR":
+        return _sparse(given)
     if kind not in _ELEMENTS:
         raise WrongValue(f"attributes of the type {kind} cannot be written in a spec")
     value: Value = _ELEMENTS[kind](given)
@@ -86,6 +89,13 @@ def _number(given: Any) -> int | float | bool:
     return given if isinstance(given, (bool, int)) else _float(given)
 
 
+def _type(given: Any) -> str:
+    inner = given[len("seq(") : -1] if str(given).startswith("seq(") else given
+    if not isinstance(inner, str) or not dtypes_of([inner]):
+        raise WrongValue(f"should be a type such as tensor(float) or seq(tensor(int64)), not {shown(given)}")
+    return str(given)
+
+
 def _text(given: Any) -> str:
     if not isinstance(given, str):
         raise WrongValue(f"should be text, not {shown(given)}")
@@ -96,15 +106,29 @@ _ELEMENTS: Mapping[str, Callable[[Any], Any]] = {
     "INT": _integer,
     "FLOAT": _float,
     "STRING": _text,
+    "TYPE_PROTO": _type,
     "NUMBER": _number,
 }
 
 
+_TENSOR = ({"dtype", "values"}, {"dtype", "values", "shape"})
+
+
 def _tensor(given: Any) -> TensorValue:
-    if not isinstance(given, dict) or set(given) != {"dtype", "values"} or given["dtype"] not in DTYPES:
+    if not isinstance(given, dict) or set(given) not in _TENSOR or given["dtype"] not in DTYPES:
         raise WrongValue(f"should be a tensor such as {{dtype: float32, values: [1.5]}}, not {shown(given)}")
     try:
-        array = to_array(given["dtype"], given["values"], None)
-        return TensorValue(given["dtype"], infer_shape(given["values"]), tuple(array.reshape(-1).tolist()))
+        array = to_array(given["dtype"], given["values"], given.get("shape"))
+        return TensorValue(given["dtype"], array.shape, tuple(array.reshape(-1).tolist()))
     except LiteralError as error:
         raise WrongValue(error.problems[0][1]) from error
+
+
+def _sparse(given: Any) -> TensorValue:
+    if not isinstance(given, dict) or set(given) != {"dtype", "shape", "values", "indices"}:
+        raise WrongValue(
+            f"should be a sparse tensor such as {{dtype: float32, shape: [9], values: [1.5], indices: [4]}}, not {shown(given)}"
+        )
+    values = _tensor({"dtype": given["dtype"], "values": given["values"]})
+    indices = _tensor({"dtype": "int64", "values": given["indices"]})
+    return TensorValue(values.dtype, typed("INTS", given["shape"]), values.elements, indices)  # type: ignore[arg-type] # integers

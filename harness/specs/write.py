@@ -258,7 +258,11 @@ def _result(dtype: str, array: Array) -> str:
 def attribute(value: Any) -> str:
     """Write the value of an attribute so that it is read as the same one."""
     if isinstance(value, TensorValue):
-        return f"{{dtype: {value.dtype}, {written_values(value.tensor)}}}"
+        if value.indices is None:
+            return f"{{dtype: {value.dtype}, {written_values(value.tensor)}}}"
+        given = written_values(value._replace(shape=(len(value.elements),), indices=None).tensor)
+        places = _nested("int64", value.indices.tensor.array)
+        return f"{{dtype: {value.dtype}, shape: {list(value.shape)}, {given}, indices: {places}}}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(attribute, value))}]"
     if isinstance(value, str):

@@ -57,6 +57,7 @@ WITHOUT: frozenset[str] = frozenset(
         "ConcatFromSequence",
         "GlobalLpPool",
         "MaxRoiPool",
+        "Optional",
         "SequenceAt",
         "SequenceConstruct",
         "SequenceEmpty",

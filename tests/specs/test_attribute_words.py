@@ -13,7 +13,7 @@ from harness.operators.base import Call, TensorType
 from harness.specs.attribute_words import documented_values, has_meaning, possible_words, shown_words
 from harness.specs.load import load_specs
 
-FREE = {"delimiter", "equation", "locale", "pattern"}
+FREE = {"delimiter", "equation", "locale", "pattern", "value_string"}
 """Attributes of text whose values cannot be listed."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
@@ -229,7 +229,7 @@ def _widened(found: Expected, wanted: str) -> Expected:
         return Approx(wanted, value, np.where(infinite, np.where(known, 0.0, np.inf), found.bound))
     if isinstance(found, OneOf):
         return OneOf(tuple(_wide(each, wanted) for each in found.candidates))
-    return Exact(_wide(found.tensor, wanted))
+    return Exact(_wide(nearest(found), wanted))
 
 
 def _wide(tensor: Tensor, wanted: str) -> Tensor:

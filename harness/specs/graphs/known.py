@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
-from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OfLaw, OneOf
 from harness.model.float_formats import Float64, decode
 from harness.operators.base import Shape
 from harness.specs.graphs.pattern import Unfit
@@ -43,6 +43,8 @@ def known_of(expected: Expected) -> Known:
         return expected.tensor
     if isinstance(expected, Approx):
         return Within(expected.dtype, expected.value, expected.bound)
+    if isinstance(expected, OfLaw):
+        raise Unfit("an operator whose results are drawn")
     return hull([known_of(Exact(each)) for each in expected.candidates])
 
 

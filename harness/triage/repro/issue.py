@@ -10,7 +10,7 @@ import numpy as np
 from harness.model.case import Tensor, Validity
 from harness.model.caseid import parse, value_text
 from harness.model.diff import describe, write_element
-from harness.model.expected import Exact, Expected, OneOf, nearest
+from harness.model.expected import Exact, Expected, OfLaw, OneOf, nearest
 from harness.model.result import Memory
 from harness.model.target_info import DML
 from harness.model.verdict import Outcome
@@ -218,6 +218,8 @@ def expected_text(expected: Expected) -> str:
         return tensor_text(expected.tensor)
     if isinstance(expected, OneOf):
         return " or, for each element, ".join(map(tensor_text, expected.candidates))
+    if isinstance(expected, OfLaw):
+        return expected.says
     largest = float(np.max(expected.bound, initial=0.0))
     return f"{tensor_text(nearest(expected))}, each element within its bound, which is at most {largest:.3g}"
 

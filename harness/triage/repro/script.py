@@ -14,7 +14,8 @@ from onnx import TensorProto, helper
 
 from harness.model.case import Tensor, Validity
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
-from harness.model.expected import Approx, Expected, OneOf
+from harness.model.errors import HarnessFault
+from harness.model.expected import Approx, Expected, OfLaw, OneOf
 from harness.model.float_formats import FORMATS
 from harness.model.onnx_schemas import IR_VERSIONS, opset_imports
 from harness.triage.repro.failure import Failure
@@ -130,6 +131,8 @@ def expected_lines(expected: Sequence[Expected] | None, validity: Validity) -> l
             found.append(
                 f"    {{'value': {value}, 'bound': {bound}, 'overflow': {FORMATS[each.dtype].overflow!r}}},"
             )
+        elif isinstance(each, OfLaw):
+            raise HarnessFault("no script judges what is drawn: run the case itself, with `harness run -k`")
         else:
             candidates = each.candidates if isinstance(each, OneOf) else (each.tensor,)
             found.append(f"    {{'any': [{', '.join(map(written_array, candidates))}]}},")

@@ -103,6 +103,16 @@ SURVIVORS = (
     Survivor("com.microsoft.MatMulNBits", "K ignored", "it follows from the shape of A"),
     Survivor("com.microsoft.MatMulNBits", "accuracy_level (ignored|always .*)", "the bound holds for any finer level"),
     Survivor("com.microsoft.GroupQueryAttention", "total_sequence_length (read|with) .*", "a tensor of one element"),
+    Survivor("Optional", "type always .*", "an optional without an element shows no type"),
+    Survivor("OptionalHasElement", "input (read|with) .*|float.* digits", "the elements do not matter"),
+    Survivor("Random*", "seed .*", "a seed promises no elements; test_drawing compares nodes with seeds"),
+    Survivor("Bernoulli", "seed .*", "a seed promises no elements; test_drawing compares nodes with seeds"),
+    Survivor("Multinomial", "seed .*", "a seed promises no elements; test_drawing compares nodes with seeds"),
+    Survivor("Random*", "input (read|with) .*", "the elements do not matter"),
+    Survivor("Random*", "rank 0|static shapes", "one element may be any of its law; without inputs no shape is declared"),
+    Survivor("Random*", "float.* digits", "a law is that of numbers of fewer digits as well"),
+    Survivor("Bernoulli", "float.* digits", "a probability of fewer digits is as good as the same"),
+    Survivor("Multinomial", "float.* digits", "a probability of fewer digits is as good as the same"),
 )  # fmt: skip
 
 
