@@ -66,8 +66,8 @@ def given(schema: OperatorSchema, results: Sequence[str]) -> list[str]:
     if optionals := [held(each.name) for each in schema.outputs if each.optional_type]:
         return optionals
     maps = {each.name: each.map for each in schema.outputs if each.map}
-    whole = dict.fromkeys(maps.get(name, name) for name in results)
-    return [each.name for each in schema.outputs if each.sequence] or list(whole)
+    whole = list(dict.fromkeys(maps.values())) if maps else list(results)
+    return [each.name for each in schema.outputs if each.sequence] or whole
 
 
 def unpacked(schema: OperatorSchema, results: Sequence[str]) -> Iterator[Node]:
