@@ -187,7 +187,7 @@ def run():
 
     if "concurrent" in DEPLOYED or "saved" in DEPLOYED:
         return unknown(
-            "this script runs no session from several threads and saves no model: `harness run` does"
+            "this script runs no session from several threads and saves no model; the harness does"
         )
     if PROVIDER not in ort.get_available_providers():
         return unknown(
