@@ -224,7 +224,7 @@ class TestCommand:
         ("arguments", "code", "told"),
         [
             (("Transpos",), 2, "the harness has no formula for 'Transpos', so nothing could judge its calls; did you mean 'Transpose'?"),
-            (("Bernoulli",), 2, "the harness has no formula for 'Bernoulli', so nothing could judge its calls"),
+            (("ImageDecoder",), 2, "the harness has no formula for 'ImageDecoder', so nothing could judge its calls"),
             (("Round", "--spec", "nowhere.yaml"), 2, "nowhere.yaml: "),
             (("Round", "--spec", SPECS / "Abs.yaml"), 2, f"{SPECS / 'Abs.yaml'}: no spec of Round"),
             (("Round", "-t", "cup"), 2, "unknown target"),
