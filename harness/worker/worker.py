@@ -277,6 +277,7 @@ class OnnxRuntime:
         import onnxruntime
 
         self.ort: Any = onnxruntime
+        self._placed: Optional[List[List[str]]] = None
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
@@ -330,7 +331,7 @@ class OnnxRuntime:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         self._remove_profiles()
         options = self._session_options(unit)
-        self._placed: Optional[List[List[str]]] = None
+        self._placed = None
         self.transformers: List[str] = []
         self.graph_nodes: List[str] = []
         self.graph_edges: List[List[List[str]]] = []
