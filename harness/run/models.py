@@ -67,12 +67,12 @@ def take_apart(
         for model in models:
             inputs = ModelInputs(model, given.sizes, given.seed)
             fed = inputs.tensors(given.data)
-            resized = _resized(model, inputs.sizes, given)
             found.drawn.extend(inputs.drawn)
             found.sizes.update(inputs.sizes)
             prefix = f"{model.path.stem}:" if len(models) > 1 else ""
             recording = Recording(model, pool, lambda done, total: tell(RECORDING, done, total))
-            _record(recording, found, calls, model, (fed, resized), prefix)
+            recorded = _record(recording, found, calls, model, fed, prefix)
+            found.models.append(recorded._replace(resized=_resized(model, inputs.sizes, given)))
     except NothingRan as error:
         free = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
         hint = (
@@ -102,13 +102,12 @@ def _record(
     found: TakenApart,
     calls: ModelCalls,
     model: Model,
-    inputs: tuple[dict[str, Tensor], dict[str, Tensor] | None],
+    fed: dict[str, Tensor],
     prefix: str,
-) -> None:
+) -> RecordedModel:
     made: dict[str, int] = {}
     names: dict[str, str] = {}
     first, outputs = len(found.nodes), []
-    fed, resized = inputs
     for recorded in recording.nodes(fed):
         name = prefix + recorded.name
         names |= dict.fromkeys(recorded.node.output, name)
@@ -119,10 +118,8 @@ def _record(
         made |= {key: len(found.nodes) for key in recorded.node.output if key}
         found.nodes.append(ModelNode(name, call, after))
         outputs.append(recorded.node.output[0])
-    found.models.append(
-        RecordedModel(
-            model, fed, resized, recording.outputs, recording.kept, recording.constant, names, first, outputs
-        )
+    return RecordedModel(
+        model, fed, recording.outputs, recording.kept, recording.constant, names, first, outputs
     )
 
 
@@ -157,13 +154,7 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         regions=tuple(RegionRow(each.region.text, each.case, tuple(each.places)) for each in regions),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
         remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
-        known=tuple(
-            _known(
-                asked,
-                reader.header,
-                [cases[each.case.id] for each in found.calls if each.case and each.case.id in cases],
-            )
-        ),
+        known=tuple(_known(asked, reader.header, found.calls)),
     )
     view = ModelView(report, reader.header, results, asked.out)
     code = done.exit_code or int(any(each.wrong for each in report.whole))
@@ -174,9 +165,10 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     return view, code
 
 
-def _known(asked: Request, header: Header, cases: list[Case]) -> Iterator[DefectOfCalls]:
+def _known(asked: Request, header: Header, calls: Sequence[ModelCall]) -> Iterator[DefectOfCalls]:
     """Yield the entries of every target that speak of calls, those that hold first."""
     entries = load_expectations(asked.expectations)
+    cases = [call.case for call in calls if call.case is not None]
     for target, info in header.targets.items():
         found = [
             DefectOfCalls(target, entry.name, entry.reason, entry.link, number, entry.releases or {}, holds)

@@ -35,13 +35,13 @@ class RecordedModel(NamedTuple):
 
     model: Model
     fed: Mapping[str, Tensor]
-    resized: Mapping[str, Tensor] | None
     outputs: Mapping[str, Tensor]
     kept: Mapping[str, Tensor]
     constant: set[str]
     names: Mapping[str, str]
     first: int
     outputs_of_nodes: Sequence[str]
+    resized: Mapping[str, Tensor] | None = None
 
 
 _LARGEST = 1 << 30

@@ -108,7 +108,7 @@ def main() -> None:
                 refuse(
                     f"onnxruntime {ort.__version__} loads no plugins, or cannot tell where their nodes are; take 1.24 or later"
                 )
-            before = {*self._providers, *(device.ep_name for device in ort.get_ep_devices())}
+            before = {*ort.get_available_providers(), *(device.ep_name for device in ort.get_ep_devices())}
             try:
                 self._sha256 = sha256_of(library)
                 ort.register_execution_provider_library(asked["name"], library)
@@ -129,6 +129,8 @@ def main() -> None:
             if asked["provider"] is None and len(names) > 1:
                 refuse(f"has several providers, {', '.join(names)}; name one with provider=")
             self._provider = asked["provider"] or names[0]
+            others = [name for name in ort.get_available_providers() if name != self._provider]
+            self._providers = [self._provider, *others]
             self._device = chosen(
                 [device for device in listed if device.ep_name == self._provider], asked["device"], library
             )
@@ -159,13 +161,12 @@ def main() -> None:
                 "adapter": adapter(self._device),
                 "device_metadata": metadata_of(self._device, library),
             }
-            offered = [self._provider, *(name for name in self._providers if name != self._provider)]
-            return {"onnxruntime": self.ort.__version__, "providers": offered, "device": device}
+            return {"onnxruntime": self.ort.__version__, "providers": self._providers, "device": device}
 
-        def session(self, unit: Any, model: bytes) -> Any:
-            """Create the unit's session on the device alone; what the provider does not take is an error,
-            never a quiet CPU session."""
-            return self.ort.InferenceSession(model, self._session_options(unit), enable_fallback=0)
+        def _asked_providers(self, unit: Any) -> dict[str, Any]:
+            """The options of a session name the device, alone: what its provider does not take is an error, never a
+            quiet CPU session."""
+            return {}
 
         def _new_options(self, unit: Any) -> Any:
             options = super()._new_options(unit)

@@ -277,7 +277,6 @@ class OnnxRuntime:
         import onnxruntime
 
         self.ort: Any = onnxruntime
-        self._placed: Optional[List[List[str]]] = None
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
@@ -331,7 +330,7 @@ class OnnxRuntime:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         self._remove_profiles()
         options = self._session_options(unit)
-        self._placed = None
+        self._placed: Optional[List[List[str]]] = None
         self.transformers: List[str] = []
         self.graph_nodes: List[str] = []
         self.graph_edges: List[List[List[str]]] = []
@@ -388,12 +387,12 @@ class OnnxRuntime:
             return self.ort.InferenceSession(model, options)
         more = {"disabled_optimizers": unit["disabled"]} if unit.get("disabled") else {}
         return self.ort.InferenceSession(
-            model,
-            options,
-            providers=[(unit["provider"], unit["provider_options"])],
-            enable_fallback=0,
-            **more,
+            model, options, enable_fallback=0, **self._asked_providers(unit), **more
         )
+
+    def _asked_providers(self, unit: Unit) -> Dict[str, Any]:
+        """Return what tells a session which provider it is on."""
+        return {"providers": [(unit["provider"], unit["provider_options"])]}
 
     def elsewhere(self, unit: Unit, model: bytes) -> Optional[List[List[str]]]:
         """Return the placement that a graph would get if other providers were allowed, after its own refused
