@@ -11,8 +11,8 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
 from harness.operators.base import Call, Choice, Operator, Shape
-from harness.operators.bounded import Bounded, arithmetic, maximum, minimum, number
-from harness.operators.contrib.qlinear import scale_of, zero_of
+from harness.operators.bounded import Arithmetic, Bounded, arithmetic, maximum, minimum, number
+from harness.operators.contrib.qlinear import real, scale_of, zero_of
 from harness.operators.dimensioned import SCALES, Dimensioned
 from harness.operators.products import Products
 from harness.operators.quantising import rounded
@@ -42,14 +42,32 @@ def integer_to_float(call: Call, inputs: Mapping[str, Tensor], declared: str) ->
 def dynamic_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
     """Multiply by the formula above; an element of A near a tie may be quantised to either integer."""
     worked = arithmetic(declared, "float32")
+    q, scale = quantised_anew(inputs, worked)
+    with np.errstate(all="ignore"):
+        exact = q @ number(_less(inputs, "B", "b_zero_point").astype(float), worked)
+        return _finished(exact * (scale * scale_of(inputs, "b_scale", worked)), inputs, "float32")
+
+
+def quantised_anew(inputs: Mapping[str, Tensor], worked: Arithmetic) -> tuple[Bounded, Bounded]:
+    """Return A as DynamicQuantizeLinear quantises it, less its zero point, and the scale."""
     a = number(inputs["A"], worked)
     least, most = minimum(a.min(), 0.0), maximum(a.max(), 0.0)
     with np.errstate(all="ignore"):
         scale = (most - least) / 255.0
         zero = _integers(-least / scale)
-        q = minimum(maximum(_integers(a / scale), -zero), 255.0 - zero)
-        exact = q @ number(_less(inputs, "B", "b_zero_point").astype(float), worked)
-        return _finished(exact * (scale * scale_of(inputs, "b_scale", worked)), inputs, "float32")
+        return minimum(maximum(_integers(a / scale), -zero), 255.0 - zero), scale
+
+
+def summed_as_reals(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Multiply numbers that the scales have made real before; sums have the type of the output."""
+    worked = arithmetic(declared, call.outputs[0], call.outputs[0])
+    with np.errstate(all="ignore"):
+        if "a_scale" in inputs:
+            a = real(inputs, "A", "a_scale", "a_zero_point", worked)
+        else:
+            q, scale = quantised_anew(inputs, worked)
+            a = q * scale
+        return _finished(a @ real(inputs, "B", "b_scale", "b_zero_point", worked), inputs, call.outputs[0])
 
 
 def _integers(x: Bounded) -> Bounded:

@@ -8,6 +8,7 @@ from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.fused_norms import skip_rms_norm
+from harness.operators.contrib.integer_products import summed_as_reals
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
 
@@ -18,6 +19,12 @@ def bias_scaled(asked: Deviating) -> tuple[Expected, ...]:
     bias, scale = asked.inputs["bias"], asked.inputs["b_scale"]
     scaled = Tensor(bias.dtype, bias.array * scale.array)
     return asked.formula(inputs={**asked.inputs, "bias": scaled})
+
+
+@deviation
+def products_of_reals(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat, DynamicQuantizeMatMul: the scales multiply the operands, not their product."""
+    return summed_as_reals(asked.call, asked.inputs, asked.arithmetic)
 
 
 @deviation
