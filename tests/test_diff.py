@@ -542,3 +542,19 @@ def test_a_bool_that_is_neither_0_nor_1_is_told_from_true() -> None:
     diff = compare(expected, actual)
     assert diff is not None
     assert (diff.differing, diff.expected, diff.actual) == (1, "True", "True (0xcd)")
+
+
+def test_no_bound_excuses_an_element_beyond_the_limits_of_its_function() -> None:
+    near = msgspec.structs.replace(approx("float32", [1.0, 0.9999999], [1e-6, 1e-6]), limits=(-1.0, 1.0))
+    assert compare(near, held("float32", 1.0, 1.0)).diff is None
+    diff = compare(near, held("float32", 1.0, neighbour("float32", 1.0, 1))).diff
+    assert diff is not None
+    assert (diff.differing, diff.first_index) == (1, (1,))
+    assert diff.expected.endswith(" within [-1, 1]")
+
+
+def test_limits_may_follow_the_elements_of_the_input() -> None:
+    each = (np.array([-9.0, 0.0]), np.array([0.0, 8.0]))
+    near = msgspec.structs.replace(approx("float32", [0.0, 8.0], [1e-5, 1e-5]), limits=each)
+    assert compare(near, held("float32", -0.0, 8.0)).diff is None
+    assert compare(near, held("float32", 1e-30, 8.0)).diff is not None

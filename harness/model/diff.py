@@ -127,6 +127,8 @@ def errors(expected: Approx, actual: Tensor) -> tuple[Float64, NDArray[np.bool_]
             np.isinf(found) & np.isfinite(value) & (np.copysign(1.0, found) * value + bound >= form.overflow)
         )
         wrong = ~((apart <= bound) | overflowed)
+        if expected.limits is not None:
+            wrong |= ((found < expected.limits[0]) | (found > expected.limits[1])) & np.isfinite(bound)
     return apart, np.asarray(wrong)
 
 
@@ -145,7 +147,8 @@ def _within(expected: Approx, actual: Tensor) -> OutputComparison:
         differing=int(np.count_nonzero(wrong)),
         total=wrong.size,
         first_index=first,
-        expected=write_bounded(float(expected.value[first]), float(expected.bound[first])),
+        expected=write_bounded(float(expected.value[first]), float(expected.bound[first]))
+        + _within_limits(expected, first),
         actual=write_at(actual.dtype, actual.array, first),
         error=error if np.isfinite(error) else None,
         bound=float(expected.bound[first]),
@@ -167,6 +170,14 @@ def _accuracy(expected: Approx, apart: Float64) -> Accuracy:
         unclaimed=int(np.count_nonzero(~claimed)),
         compared=apart.size,
     )
+
+
+def _within_limits(expected: Approx, at: tuple[int, ...]) -> str:
+    """Write the limits of an element: ` within [-1, 1]`."""
+    if expected.limits is None:
+        return ""
+    least, most = (float(np.broadcast_to(each, expected.shape)[at]) for each in expected.limits)
+    return f" within [{least:.9g}, {most:.9g}]"
 
 
 def write_bounded(value: float, bound: float) -> str:

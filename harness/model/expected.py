@@ -55,12 +55,14 @@ class Approx(msgspec.Struct, frozen=True, eq=False):
 
     `value` and `bound` are float64 of the output's shape. A NaN or an infinity with a finite bound is
     required. Where |value| + bound reaches the magnitude from which `dtype` rounds to infinity, that infinity
-    is admissible too. The sign of zero is not judged.
+    is admissible too. The sign of zero is not judged. `limits` are the least and the greatest element that the
+    function has, numbers or arrays of that shape: an element beyond them is wrong however near its value is.
     """
 
     dtype: str
     value: Float64
     bound: Float64
+    limits: tuple[Float64 | float, Float64 | float] | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in FORMATS:

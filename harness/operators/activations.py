@@ -28,7 +28,7 @@ from harness.operators.bounded import (
     where,
 )
 from harness.operators.elementwise import ELEMENTWISE
-from harness.operators.formulas import bounded
+from harness.operators.formulas import between_zero_and_itself, bounded
 
 
 # alpha x for x < 0, x for x >= 0                                    (LeakyRelu)
@@ -137,16 +137,26 @@ OPERATORS = (
     Operator("LeakyRelu", ELEMENTWISE, bounded(leaky_relu), options=_named(Alpha="alpha")),
     Operator("PRelu", ELEMENTWISE, bounded(p_relu), rule=_unidirectional),
     Operator("HardSigmoid", ELEMENTWISE, bounded(hard_sigmoid), options=_named(Alpha="alpha", Beta="beta")),
-    Operator("HardSwish", ELEMENTWISE, bounded(hard_swish), options=_named(Alpha=1 / 6, Beta=0.5)),
+    Operator(
+        "HardSwish",
+        ELEMENTWISE,
+        bounded(hard_swish, between_zero_and_itself),
+        options=_named(Alpha=1 / 6, Beta=0.5),
+    ),
     Operator("Shrink", ELEMENTWISE, bounded(shrink), options=_named(Bias="bias", Threshold="lambd")),
     Operator("Elu", ELEMENTWISE, bounded(elu), options=_named(Alpha="alpha")),
     Operator("Selu", ELEMENTWISE, bounded(selu), options=_named(Alpha="alpha", Gamma="gamma")),
     Operator("Celu", ELEMENTWISE, bounded(celu), options=_named(Alpha="alpha")),
-    Operator("Sigmoid", ELEMENTWISE, bounded(sigmoid)),
-    Operator("Softplus", ELEMENTWISE, bounded(softplus), options=_named(Steepness=1.0)),
-    Operator("Softsign", ELEMENTWISE, bounded(softsign)),
-    Operator("Mish", ELEMENTWISE, bounded(mish)),
+    Operator("Sigmoid", ELEMENTWISE, bounded(sigmoid, (0, 1))),
+    Operator("Softplus", ELEMENTWISE, bounded(softplus, (0, np.inf)), options=_named(Steepness=1.0)),
+    Operator("Softsign", ELEMENTWISE, bounded(softsign, (-1, 1))),
+    Operator("Mish", ELEMENTWISE, bounded(mish, between_zero_and_itself)),
     Operator("SwiGLU", ELEMENTWISE, bounded(swiglu), _not_alike),
-    Operator("Swish", ELEMENTWISE, bounded(swish), options=_named(SigmoidInputScale="alpha")),
-    Operator("Gelu", ELEMENTWISE, bounded(gelu)),
+    Operator(
+        "Swish",
+        ELEMENTWISE,
+        bounded(swish, between_zero_and_itself),
+        options=_named(SigmoidInputScale="alpha"),
+    ),
+    Operator("Gelu", ELEMENTWISE, bounded(gelu, between_zero_and_itself)),
 )

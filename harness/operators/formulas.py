@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import MINIFLOATS, decode
 from harness.operators.base import Call, Oracle
 from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
@@ -26,6 +27,8 @@ from harness.operators.bounded import Bounded, number
 from harness.operators.bounded import arithmetic as declared
 
 Formula = Callable[..., Any]
+Limits = tuple[float, float] | Callable[[Array], tuple[Any, Any]]
+"""The least and the greatest result of a function, the same everywhere or by the elements of its first input."""
 
 
 class Either:
@@ -49,10 +52,21 @@ class FormulaOracle:
     formula: Formula
     way: Literal["moved", "decided", "bounded"]
     names: frozenset[str]
+    limits: Limits | None = None
 
     def __call__(self, call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
         found = self.given(call, inputs, partial(self.taken, arithmetic=arithmetic))
-        return tuple(self.expected(dtype, one) for dtype, one in zip(call.outputs, found, strict=True))
+        expected = tuple(self.expected(dtype, one) for dtype, one in zip(call.outputs, found, strict=True))
+        if self.limits is None or not isinstance(expected[0], Approx):
+            return expected
+        limits = self.limits
+        return (
+            msgspec.structs.replace(
+                expected[0],
+                limits=limits(values(next(iter(inputs.values())))) if callable(limits) else limits,
+            ),
+            *expected[1:],
+        )
 
     def given(self, call: Call, inputs: Mapping[str, Any], taken: Callable[[Any], Any]) -> Sequence[Any]:
         """Return what the formula gives, one for each output of the call; `taken` makes what it receives of an
@@ -89,13 +103,19 @@ def decided(formula: Formula) -> Oracle:
     return FormulaOracle(formula, "decided", parameters(formula))
 
 
-def bounded(formula: Formula) -> Oracle:
+def bounded(formula: Formula, limits: Limits | None = None) -> Oracle:
     """Make the oracle of a formula that rounds: floats carry a bound on the error of the declared arithmetic,
     integers wrap as NumPy's do.
 
-    The result is held to that bound where it is a float that was computed, to the bit otherwise.
+    The result is held to that bound where it is a float that was computed, to the bit otherwise. No rounding excuses
+    an element of the first output beyond `limits`, which every element type holds exactly.
     """
-    return FormulaOracle(formula, "bounded", parameters(formula))
+    return FormulaOracle(formula, "bounded", parameters(formula), limits)
+
+
+def between_zero_and_itself(x: Array) -> tuple[Array, Array]:
+    """Return the limits of a function that is x times something from 0 to 1."""
+    return np.minimum(x, 0), np.maximum(x, 0)
 
 
 def _as_it_is(_dtype: str, array: Array) -> Array:

@@ -73,7 +73,7 @@ def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
 
 NORMALISING = Normalising()
 OPERATORS = (
-    Operator("Softmax", NORMALISING, bounded(_along(functions.softmax)), lower=_lowered),
-    Operator("LogSoftmax", NORMALISING, bounded(_along(functions.log_softmax)), lower=_lowered),
+    Operator("Softmax", NORMALISING, bounded(_along(functions.softmax), (0, 1)), lower=_lowered),
+    Operator("LogSoftmax", NORMALISING, bounded(_along(functions.log_softmax), (-np.inf, 0)), lower=_lowered),
     Operator("Hardmax", NORMALISING, decided(_along(_hardmax)), lower=_lowered),
 )

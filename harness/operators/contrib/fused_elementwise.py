@@ -8,7 +8,7 @@ from harness.operators.base import Operator
 from harness.operators.bounded import Bounded, converted, sigmoid, tanh
 from harness.operators.dimensioned import Dimensioned
 from harness.operators.elementwise import ELEMENTWISE
-from harness.operators.formulas import bounded
+from harness.operators.formulas import between_zero_and_itself, bounded
 
 
 # X + bias, then 0.5 X (1 + tanh(0.797885 X + 0.035677 X X X))                 (FastGelu)
@@ -44,7 +44,7 @@ def gated_add(X: Bounded, Y: Bounded, gate: Bounded) -> Bounded:
 
 
 OPERATORS = (
-    Operator("com.microsoft.Gelu", ELEMENTWISE, bounded(lambda x: gelu(x, "none"))),
+    Operator("com.microsoft.Gelu", ELEMENTWISE, bounded(lambda x: gelu(x, "none"), between_zero_and_itself)),
     Operator(
         "com.microsoft.QuickGelu",
         ELEMENTWISE,

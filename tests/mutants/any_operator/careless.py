@@ -96,7 +96,11 @@ CARELESS: dict[str, dict[str, Kernel]] = {
     "InstanceNormalization": {"variance by two sums": _instance_norm},
     "Exp": {"a parabola": _of_one("input", _fast_exp)},
     "Sigmoid": {"a fast exp": _of_one("X", lambda x: 1 / (1 + _fast_exp(-x)))},
-    "Tanh": {"a quotient of polynomials": _of_one("input", _fast_tanh)},
+    "Tanh": {
+        "a quotient of polynomials": _of_one("input", _fast_tanh),
+        "beyond 1": _of_one("input", lambda x: np.tanh(x) * np.float32(1.0000001)),
+    },
+    "Cos": {"beyond 1": _of_one("input", lambda x: np.cos(x) * np.float32(1.0000001))},
     "Erf": {"Abramowitz and Stegun 7.1.25": _of_one("input", _fast_erf)},
     "Gelu": {"a fast erf": _of_one("X", lambda x: x * np.float32(0.5) * (1 + _fast_erf(x * np.float32(0.70710678))))},
 }  # fmt: skip
