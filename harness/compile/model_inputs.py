@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, ValueInfoProto, helper
 
-from harness.compile.models import Model
+from harness.compile.models import PROTOBUF_LIMIT, Model
 from harness.compile.tensor_files import NotFed, tensor_of
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
-from harness.model.errors import UsageError
+from harness.model.errors import UsageError, shown
 from harness.model.float_formats import encode
 from harness.operators.in_models import index_limit, passes_indices
 
@@ -88,6 +89,12 @@ class ModelInputs:
             else self.sizes[extent.dim_param or f"{value.name}[{n}]"]
             for n, extent in enumerate(value.type.tensor_type.shape.dim)
         )
+        size = math.prod(shape) * np.dtype(dtype.storage).itemsize
+        if min(shape, default=0) < 0 or size > PROTOBUF_LIMIT:
+            raise UsageError(
+                f"{self._model.path}: input {shown(value.name)!r} of {'×'.join(map(str, shape))} elements cannot be drawn: "
+                "2 GiB are the most; set its free dimensions with --dim, or export the model with others"
+            )
         if dtype.is_float:
             return Tensor(dtype.name, encode(dtype.name, self._generator.standard_normal(shape)))
         if dtype.name == "string":
