@@ -270,6 +270,23 @@ def test_bad_input_is_one_line() -> None:
         assert (ended.code, wanted in complaint(ended)) == (2, True), ended.err
     np.savez("given.npz", idx=np.zeros((1, 1), np.int64))
     assert "the model has no input 'idx'; it has: ids" in complaint(refused(model, "--data", "given.npz"))
+    os.mkfifo("pipe")
+    assert "pipe: cannot be read: is no regular file" in complaint(refused(model, "--data", "pipe"))
+    for given, said in (
+        (np.zeros((1, 1), "f8"), "given.npz: ids: a tensor of another element type than the model declares"),
+        (np.array([["ab"]]), "given.npz: ids: a tensor of another element type than the model declares"),
+        (np.array([[{}]]), "Object arrays cannot be loaded"),
+        (np.zeros(3, np.int64), "given.npz: ids has the shape [3], and the model takes [?,?]"),
+    ):
+        np.savez("given.npz", ids=given)
+        ended = refused(model, "--data", "given.npz")
+        assert (ended.code, said in complaint(ended)) == (2, True), ended.err
+
+
+def test_big_endian_inputs_keep_their_numbers() -> None:
+    model = read_model(Path(saved(transformer_block())))
+    np.savez("given.npz", ids=np.array([[1, 2]], ">i8"))
+    assert ModelInputs(model, {}, 0).tensors(Path("given.npz"))["ids"].array.tolist() == [[1, 2]]
 
 
 def hostile(
