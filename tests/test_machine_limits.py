@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.errors import HarnessFault
+from harness.model.errors import HarnessFault, limit
 from harness.results.runfile import RunWriter
 from tests.running import ROUND, complaint, harness, script_of
 from tests.synthetic import header
@@ -117,3 +117,23 @@ def test_an_early_interruption_shows_no_traceback() -> None:
     assert subprocess.run(ignored, capture_output=True, text=True, check=True).stdout == "False\n"
     assert os.name == "posix"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_threads_that_the_machine_does_not_start() -> None:
+    said = limit(RuntimeError("can't start new thread"))
+    assert (
+        said == "this machine starts no more threads: allow more processes or memory (ulimit -u, ulimit -v)"
+    )
+    assert limit(RuntimeError("dictionary changed size during iteration")) is None
+
+
+@posix
+def test_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
+    named = tmp_path / os.fsdecode(b"l\xe9.yaml")
+    named.write_bytes(ROUND.read_bytes())
+    ended = harness("run", named, *RUN[2:], "-t", "fake", "-o", tmp_path / "run")
+    assert (ended.code, complaint(ended).partition("' is ")[2]) == (
+        2,
+        "not text in UTF-8: rename the file, or set LANG to a locale of UTF-8",
+    )
+    assert not (tmp_path / "run" / "run.jsonl").exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from harness.compile.model_inputs import ModelInputs
 from harness.compile.models import read_model
 from harness.model.case import Tensor
+from harness.model.errors import UsageError
 from harness.operators import sampling
 from harness.run.recording import executed
 from harness.targets.execution import Execution
@@ -233,7 +237,7 @@ def test_weights_in_other_files_are_read() -> None:
     Path("weights").rename("elsewhere")
     ended = refused("model.onnx", "-t", "cpu")
     assert ended.code == 2
-    assert "the file of weight 'table' is missing or damaged: weights: No such file" in complaint(ended)
+    assert "model.onnx: weight 'table' in 'weights' is missing or damaged: No such file" in complaint(ended)
 
 
 def model_of(operator: str, domain: str = "", **attributes: object) -> ModelProto:
@@ -266,6 +270,103 @@ def test_bad_input_is_one_line() -> None:
         assert (ended.code, wanted in complaint(ended)) == (2, True), ended.err
     np.savez("given.npz", idx=np.zeros((1, 1), np.int64))
     assert "the model has no input 'idx'; it has: ids" in complaint(refused(model, "--data", "given.npz"))
+    os.mkfifo("pipe")
+    assert "pipe: cannot be read: is no regular file" in complaint(refused(model, "--data", "pipe"))
+    for given, said in (
+        (np.zeros((1, 1), "f8"), "given.npz: ids: a tensor of another element type than the model declares"),
+        (np.array([["ab"]]), "given.npz: ids: a tensor of another element type than the model declares"),
+        (np.array([[{}]]), "Object arrays cannot be loaded"),
+        (np.zeros(3, np.int64), "given.npz: ids has the shape [3], and the model takes [?,?]"),
+    ):
+        np.savez("given.npz", ids=given)
+        ended = refused(model, "--data", "given.npz")
+        assert (ended.code, said in complaint(ended)) == (2, True), ended.err
+
+
+def test_big_endian_inputs_keep_their_numbers() -> None:
+    model = read_model(Path(saved(transformer_block())))
+    np.savez("given.npz", ids=np.array([[1, 2]], ">i8"))
+    assert ModelInputs(model, {}, 0).tensors(Path("given.npz"))["ids"].array.tolist() == [[1, 2]]
+
+
+def hostile(
+    *shape: int, weight: TensorProto | None = None, constant: TensorProto | None = None
+) -> ModelProto:
+    """Return x + w as a model, with an input, a weight or a constant that is none."""
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
+    nodes[:0] = [] if constant is None else [helper.make_node("Constant", [], ["w"], value=constant)]
+    own = helper.make_tensor("w", FLOAT, [], [1.0])
+    weights = [] if constant is not None else [weight or own]
+    graph = helper.make_graph(nodes, "g", [value("x", FLOAT, *shape)], [value("y", FLOAT)], weights)
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def outside(location: str, **entries: str) -> TensorProto:
+    """Return a tensor of six floats in another file."""
+    made = TensorProto(name="w", data_type=FLOAT, dims=[2, 3], data_location=TensorProto.EXTERNAL)
+    for key, text in {"location": location, **entries}.items():
+        made.external_data.add(key=key, value=text)
+    return made
+
+
+NO_FIT = "its extents or its place do not fit the file; copy its file beside the model"
+HOSTILE = {
+    "huge": (hostile(2**40, 2**40), "input 'x' of 1099511627776×1099511627776 elements cannot be drawn"),
+    "negative": (hostile(-5), "input 'x' of -5 elements cannot be drawn"),
+    "above": (hostile(2, 3, weight=outside("../../etc/passwd")), "lies outside of the model's folder"),
+    "absolute": (hostile(2, 3, weight=outside("/etc/passwd")), "lies outside of the model's folder"),
+    "link": (hostile(2, 3, weight=outside("link")), "lies outside of the model's folder"),
+    "pipe": (hostile(2, 3, weight=outside("pipe")), "is no regular file"),
+    "zero byte": (hostile(2, 3, weight=outside("a\0b")), NO_FIT),
+    "place": (hostile(2, 3, weight=outside("short", offset=str(2**70))), NO_FIT),
+    "before": (hostile(2, 3, weight=outside("short", offset="-10")), NO_FIT),
+    "short": (hostile(2, 3, weight=outside("short")), NO_FIT),
+    "constant": (hostile(2, 3, constant=outside("short")), "attribute 'value' of a Constant has its data in another file"),
+    "no data": (
+        hostile(2, 3, weight=TensorProto(name="w", data_type=FLOAT, dims=[9])),
+        "weight 'w': a tensor whose data does not fit its shape",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_model_is_one_line(name: str) -> None:
+    Path("link").symlink_to("/etc/passwd")
+    os.mkfifo("pipe")
+    Path("short").write_bytes(b"abc")
+    model, said = HOSTILE[name]
+    with pytest.raises(UsageError, match=re.escape(said)) as raised:
+        ModelInputs(read_model(Path(saved(model))), {}, 0).tensors(None)
+    assert str(raised.value).startswith("model.onnx: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_names_that_nothing_can_read_are_one_line() -> None:
+    model = hostile(2, 3)
+    for name, damage, said in (
+        ("bytes", lambda data: data.replace(b"\x01x\x12", b"\x01\xff\x12"), "is no UTF-8"),
+        ("twice", lambda data: (model.graph.input.append(model.graph.input[0]), model.SerializeToString())[1], "two inputs"),
+    ):  # fmt: skip
+        Path(f"{name}.onnx").write_bytes(damage(model.SerializeToString()))
+        with pytest.raises(UsageError, match=rf"{name}\.onnx: .*{said}"):
+            read_model(Path(f"{name}.onnx"))
+
+
+def test_functions_that_call_themselves_are_one_line() -> None:
+    model = model_of("F", "ours")
+    call = helper.make_node("F", ["data", "indices"], ["y"], domain="ours")
+    model.functions.append(
+        helper.make_function("ours", "F", ["data", "indices"], ["y"], [call], list(model.opset_import))
+    )
+    with pytest.raises(UsageError, match=r"model\.onnx: its functions cannot be inlined: "):
+        read_model(Path(saved(model)))
+
+
+def test_an_operator_that_its_opset_has_not_is_one_line() -> None:
+    model = model_of("GatherND", batch_dims=0)
+    model.opset_import[0].version = 10
+    ended = refused(saved(model), "-t", "cpu")
+    assert (ended.code, "model.onnx: the model does not run on the CPU" in complaint(ended)) == (4, True)
 
 
 def test_a_model_that_does_not_run_is_one_line() -> None:

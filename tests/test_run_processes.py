@@ -21,6 +21,7 @@ from harness.model.errors import (
 )
 from harness.results.runfile import RunWriter
 from harness.run.processes import coordinator
+from harness.run.processes.forked import ForkedProcess
 from harness.targets.pool import WorkerPool
 from harness.targets.slots import WorkerSlot
 from tests.processes import descendants, gone
@@ -262,8 +263,8 @@ def hanging(folder: Path, query: str) -> list[str]:
 
 
 def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess.CompletedProcess[str]:
-    """Start a run whose last cases hang, send a signal to the first process or to another, and see that all
-    processes end."""
+    """Start a run whose last cases hang, send a signal to the first process, to another or to all, the first one last,
+    and see that all processes end."""
     command = hanging(folder, f"{QUERY};data=bool")
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -278,7 +279,10 @@ def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess
         below = descendants(process.pid)
         forked = [pid for pid in below if parent_of(pid) == process.pid]
         assert (len(forked), len(below)) == (2, 4)
-        os.kill(process.pid if victim == "parent" else forked[-1], number)
+        struck = {"parent": [process.pid], "other": forked[-1:], "all": [*below, process.pid]}[victim]
+        for pid in struck:
+            os.kill(pid, number)
+            time.sleep(0.03)
         code = process.wait(60)
         said = (
             process.stderr.read().strip().rpartition("\n")[2]
@@ -339,6 +343,25 @@ def test_processes_that_wait_for_hanging_cases_die_with_the_first_one(tmp_path: 
         assert run.read_bytes().count(b"\n") == 1
         process.kill()
     assert gone(below)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_is_an_interruption(tmp_path: Path, number: signal.Signals) -> None:
+    ended = interrupted(tmp_path, "all", number)
+    assert (ended.returncode, ended.stderr.partition(";")[0]) == (130, "harness: interrupted")
+    assert {line["outcome"] for line in results_of(tmp_path / "out").values()} == {"pass"}
+
+
+def test_an_end_that_an_interruption_left_unnoted() -> None:
+    """As between `waitpid` and the line that keeps what it returned."""
+    process = object.__new__(ForkedProcess)
+    process.ended = None
+    process.pid = os.posix_spawn(sys.executable, [sys.executable, "-c", ""], os.environ)
+    os.waitpid(process.pid, 0)
+    group = object.__new__(coordinator.ForkingCoordinator)
+    group._processes = [process]
+    group._signal(signal.SIGTERM)
+    assert process.wait() == "exit code 0"
 
 
 def test_an_interrupted_run_keeps_what_was_finished(tmp_path: Path) -> None:

@@ -46,6 +46,14 @@ def test_a_folder_of_runs(tmp_path: Path) -> None:
     )
 
 
+def test_a_folder_whose_name_is_a_pattern(tmp_path: Path) -> None:
+    days = tmp_path / "a*[1]{b}?'"
+    write_days(days, CASE, "pm")
+    columns_of(days / "day01" / "run.jsonl")
+    ended = harness("query", "SELECT run FROM results ORDER BY run", days, "--format", "csv")
+    assert ended.out == "run\n20260101T030405Z-7\n20260102T030405Z-7\n"
+
+
 def test_the_table(tmp_path: Path) -> None:
     path = write_run(tmp_path, 1, {CASE: "p", OTHER: "m"})
     ended = harness(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, ValueInfoProto, helper
 
-from harness.compile.models import Model
+from harness.compile.models import PROTOBUF_LIMIT, Model
 from harness.compile.tensor_files import NotFed, tensor_of
+from harness.model import plain_file
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
-from harness.model.errors import UsageError
+from harness.model.errors import UsageError, shown
 from harness.model.float_formats import encode
 from harness.operators.in_models import index_limit, passes_indices
 
@@ -54,10 +56,14 @@ class ModelInputs:
             if data.is_dir():
                 for number, name in enumerate(declared):
                     path = data / f"input_{number}.pb"
-                    held |= {name: TensorProto.FromString(path.read_bytes())} if path.exists() else {}
+                    content = plain_file.read_bytes(path, PROTOBUF_LIMIT) if path.exists() else None
+                    held |= {} if content is None else {name: TensorProto.FromString(content)}
             else:
+                plain_file.PlainFile(data).close()  # a pipe would be waited for
                 with np.load(data, allow_pickle=False) as arrays:
                     held = {name: arrays[name] for name in arrays.files}
+        except OSError as error:
+            raise UsageError(f"{data}: cannot be read: {error.strerror or error}") from error
         except (
             Exception
         ) as error:  # NumPy, zipfile and Protocol Buffers raise errors of many types for damage
@@ -66,10 +72,29 @@ class ModelInputs:
             raise UsageError(
                 f"{data}: the model has no input {min(unknown)!r}; it has: {', '.join(declared)}"
             )
-        try:
-            return {name: tensor_of(declared[name], each) for name, each in held.items()}
-        except NotFed as error:
-            raise UsageError(f"{data}: {error}") from error
+        found = {}
+        for name, each in held.items():
+            try:
+                found[name] = tensor_of(declared[name], each)
+            except NotFed as error:
+                raise UsageError(f"{data}: {shown(name)}: {error}") from error
+            extents = self._extents(name)
+            if extents is not None and not _fits(found[name].array.shape, extents):
+                shape, wanted = (
+                    ",".join("?" if each is None else str(each) for each in some)
+                    for some in (found[name].array.shape, extents)
+                )
+                raise UsageError(
+                    f"{data}: {shown(name)} has the shape [{shape}], and the model takes [{wanted}]"
+                )
+        return found
+
+    def _extents(self, name: str) -> list[int | None] | None:
+        """Return the extents that the model declares of an input, None for a free one; None without a shape."""
+        kind = next(value.type.tensor_type for value in self._model.inputs if value.name == name)
+        if not kind.HasField("shape"):
+            return None
+        return [each.dim_value if each.HasField("dim_value") else None for each in kind.shape.dim]
 
     def _draw(self, value: ValueInfoProto) -> Tensor:
         number = value.type.tensor_type.elem_type
@@ -88,6 +113,12 @@ class ModelInputs:
             else self.sizes[extent.dim_param or f"{value.name}[{n}]"]
             for n, extent in enumerate(value.type.tensor_type.shape.dim)
         )
+        size = math.prod(shape) * np.dtype(dtype.storage).itemsize
+        if min(shape, default=0) < 0 or size > PROTOBUF_LIMIT:
+            raise UsageError(
+                f"{self._model.path}: input {shown(value.name)!r} of {'×'.join(map(str, shape))} elements cannot be drawn: "
+                "2 GiB are the most; set its free dimensions with --dim, or export the model with others"
+            )
         if dtype.is_float:
             return Tensor(dtype.name, encode(dtype.name, self._generator.standard_normal(shape)))
         if dtype.name == "string":
@@ -118,3 +149,9 @@ class ModelInputs:
                 limit = index_limit(node.op_type, held, position, None if into is None else into.array.shape)
                 limits += [] if limit is None else [limit]
         return min(limits, default=None)
+
+
+def _fits(shape: Sequence[int], extents: Sequence[int | None]) -> bool:
+    return len(shape) == len(extents) and all(
+        wanted in (None, extent) for extent, wanted in zip(shape, extents, strict=True)
+    )

@@ -6,6 +6,8 @@ Weights stay in their files until a part needs them. Local functions are inlined
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -13,13 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from harness.compile.tensor_files import NotFed, tensor_of, tensor_proto
+from harness.model import plain_file
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
-from harness.model.errors import UsageError
+from harness.model.errors import UsageError, shown
 from harness.targets.execution import Graph
 
 PROTOBUF_LIMIT = (1 << 31) - 1
@@ -66,7 +69,7 @@ def read_model(path: Path) -> Model:
             raise UsageError(
                 f"{path}: larger than the 2 GiB of Protocol Buffers; save the weights as external data"
             )
-        data = path.read_bytes()
+        data = plain_file.read_bytes(path, PROTOBUF_LIMIT)
         proto.ParseFromString(data)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
@@ -74,44 +77,79 @@ def read_model(path: Path) -> Model:
         raise UsageError(f"{path}: no ONNX model, or a damaged one") from error
     if not proto.graph.node or not proto.opset_import:
         raise UsageError(f"{path}: no ONNX model: it has no node, or does not say its opset")
+    _check(path, proto.graph)
     if proto.functions:
-        from onnx import inliner
+        from onnx import checker, inliner
 
-        proto = inliner.inline_local_functions(proto)
-    try:
-        weights = {each.name: _weight(path, each) for each in proto.graph.initializer}
-        for graph in bodies(proto.graph):
-            for each in graph.initializer:
-                each.CopyFrom(tensor_proto(each.name, _weight(path, each)))
-    except NotFed as error:
-        raise UsageError(f"{path}: {error}") from error
+        try:
+            proto = inliner.inline_local_functions(proto)
+        except (checker.ValidationError, RuntimeError) as error:
+            why = shown(" ".join(str(error).split()), 200)
+            raise UsageError(
+                f"{path}: its functions cannot be inlined: {why}; export the model again"
+            ) from error
+    weights = {each.name: _weight(path, each) for each in proto.graph.initializer}
+    for graph in bodies(proto.graph):
+        for each in graph.initializer:
+            each.CopyFrom(tensor_proto(each.name, _weight(path, each)))
     opsets = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in proto.opset_import}
     return Model(path, proto.graph, weights, opsets, proto.ir_version, sha256(data).hexdigest())
 
 
+def _check(path: Path, graph: GraphProto) -> None:
+    """Refuse what nothing could go on with: texts that are no UTF-8, which Protocol Buffers let through, inputs of one
+    name, and data of attributes in other files, which ONNX Runtime would look for in the folder that it is started in."""
+    for text in _texts(graph):
+        if not isinstance(text, str):
+            raise UsageError(f"{path}: a name in it is no UTF-8: {text!r:.60}; export the model again")
+    names = Counter(value.name for value in graph.input)
+    if twice := [name for name, number in names.items() if number > 1]:
+        raise UsageError(f"{path}: two inputs are named {shown(twice[0])!r}; export the model again")
+    for node in (node for each in (graph, *bodies(graph)) for node in each.node):
+        for attribute in node.attribute:
+            for tensor in (attribute.t, *attribute.tensors):
+                if tensor.data_location == TensorProto.EXTERNAL:
+                    raise UsageError(
+                        f"{path}: attribute {shown(attribute.name)!r} of a {shown(node.op_type)} has its data in another file; "
+                        "save the model with the data of attributes in it"
+                    )
+
+
+def _texts(message: Message) -> Iterator[str | bytes]:
+    """Yield all texts of a message and of those within, but for the data of tensors; bytes are those that are no text."""
+    for field, value in [] if isinstance(message, TensorProto) else message.ListFields():
+        for each in value if field.is_repeated else [value]:
+            if field.type == field.TYPE_MESSAGE:
+                yield from _texts(each)
+            elif field.type == field.TYPE_STRING:
+                yield each
+
+
 def _weight(path: Path, proto: TensorProto) -> Tensor:
-    if proto.data_location != TensorProto.EXTERNAL:
-        return tensor_of(proto.data_type, proto)
-    told = {entry.key: entry.value for entry in proto.external_data}
-    file = (path.parent / told.get("location", "")).resolve()
-    if not file.is_relative_to(path.parent.resolve()):
-        raise UsageError(
-            f"{path}: weight {proto.name!r} lies outside of the model's folder: {told['location']}"
-        )
-    if proto.data_type not in BY_ONNX_NUMBER:
-        raise NotFed("an element type that the harness cannot feed to ONNX Runtime", proto.name)
-    dtype = BY_ONNX_NUMBER[proto.data_type]
-    shape = tuple(proto.dims)
+    """Return a weight; what lies in another file stays there."""
+    where = f"{path}: weight {shown(proto.name)!r}"
     try:
-        array = (
-            np.memmap(file, dtype.storage, "r", int(told.get("offset", 0)), shape) if np.prod(shape) else None
-        )
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "too short"
+        if proto.data_location != TensorProto.EXTERNAL:
+            return tensor_of(proto.data_type, proto)
+        if proto.data_type not in BY_ONNX_NUMBER:
+            raise NotFed("an element type that the harness cannot feed to ONNX Runtime")
+    except NotFed as error:
+        raise UsageError(f"{where}: {error}") from error
+    told = {entry.key: entry.value for entry in proto.external_data}
+    dtype, shape = BY_ONNX_NUMBER[proto.data_type], tuple(proto.dims)
+    try:
+        file = (path.parent / told.get("location", "")).resolve()
+        if not file.is_relative_to(path.parent.resolve()):
+            raise UsageError(f"{where} lies outside of the model's folder: {shown(told['location'])}")
+        plain_file.PlainFile(file).close()  # a pipe would be waited for
+        if not math.prod(shape):
+            return Tensor(dtype.name, np.empty(shape, dtype.storage))
+        return Tensor(dtype.name, np.memmap(file, dtype.storage, "r", int(told.get("offset", 0)), shape))
+    except (OSError, ValueError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or "its extents or its place do not fit the file"
         raise UsageError(
-            f"{path}: the file of weight {proto.name!r} is missing or damaged: {file.name}: {why}; copy it beside the model"
+            f"{where} in {shown(told.get('location', ''))!r} is missing or damaged: {why}; copy its file beside the model"
         ) from error
-    return Tensor(dtype.name, np.empty(shape, dtype.storage) if array is None else array)
 
 
 def bodies(graph: GraphProto) -> Iterator[GraphProto]:
@@ -142,11 +180,19 @@ def taken(node: NodeProto) -> set[str]:
     return found
 
 
+def schema_of(node: NodeProto, opset: int) -> onnx.defs.OpSchema | None:
+    """Return ONNX's schema of a node; None for an operator that ONNX has not, or not in this opset."""
+    try:
+        return onnx.defs.get_schema(node.op_type, opset, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
 def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list[str]:
     """Return the names of a node's outputs that are tensors, as far as its schema and what it takes say: `opaque` are
     the values so far that are none."""
-    known = onnx.defs.has(node.op_type, node.domain)
-    declared = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs if known else ()
+    known = schema_of(node, opset)
+    declared = known.outputs if known else ()
     found = []
     for number, name in enumerate(node.output):
         types = declared[min(number, len(declared) - 1)].types if declared else ()
@@ -159,9 +205,10 @@ def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list
 
 def without_unused(node: NodeProto, used: Collection[str], opset: int) -> NodeProto:
     """Return a node without optional outputs at its end that nothing takes."""
-    if not onnx.defs.has(node.op_type, node.domain):
+    known = schema_of(node, opset)
+    if known is None:
         return node
-    declared = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs
+    declared = known.outputs
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional
     kept = len(node.output)
     while (

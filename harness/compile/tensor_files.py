@@ -69,8 +69,12 @@ def _stored(storage: str, array: Array) -> Array:
         except UnicodeDecodeError as error:
             raise NotFed("strings that are not UTF-8") from error
         return texts.reshape(array.shape)
-    if array.dtype == storage:
-        return array
-    if array.dtype.itemsize != np.dtype(storage).itemsize:
+    if array.dtype.newbyteorder("=") == storage:
+        return array.astype(storage, copy=False)
+    if (
+        array.dtype.isbuiltin == 1
+        or array.dtype.kind in "USO"
+        or array.dtype.itemsize != np.dtype(storage).itemsize
+    ):
         raise NotFed("a tensor of another element type than the model declares")
     return np.ascontiguousarray(array).view(storage).reshape(array.shape)

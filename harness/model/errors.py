@@ -80,11 +80,17 @@ _LIMITS = {
 
 
 def limit(error: BaseException) -> str | None:
-    """Say which limit of the machine an error comes from; None for any other."""
+    """Say which limit of the machine, or of its names, an error comes from; None for any other."""
     if isinstance(error, MemoryError):
         return "this machine gives no more memory"
     if isinstance(error, OSError) and error.errno in _LIMITS:
         return ": ".join(map(str, filter(None, (error.filename, error.strerror))))
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return "this machine starts no more threads: allow more processes or memory (ulimit -u, ulimit -v)"
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return (
+            f"{shown(error.object)!r} is not text in UTF-8: rename the file, or set LANG to a locale of UTF-8"
+        )
     return None
 
 

@@ -349,7 +349,9 @@ def ask(runs: Sequence[RunReader], question: str) -> Iterator[Answer]:
             with data.part(run) as part:
                 incomplete += [] if part.end else [run.header.run_id]
         sql = data.sql
-        paths = ", ".join(sql_text(str(path)) for path in data.paths)
+        # a path with signs of a pattern is held against the list as it is and as it is written in `read_parquet`
+        names = (name for path in map(str, data.paths) for name in dict.fromkeys((path, glob.escape(path))))
+        paths = ", ".join(map(sql_text, names))
         sql.execute(f"RESET memory_limit; SET allowed_paths = [{paths}]")
         sql.execute("SET enable_external_access = false; SET lock_configuration = true")
         # `query` takes one SELECT alone, and no WITH that writes, which counts as one, stands in a subquery

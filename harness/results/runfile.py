@@ -74,10 +74,10 @@ class RunWriter:
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if header is not None:
-            self.add(header)
             try:
+                self.add(header)
                 self.flush()
-            except HarnessFault:
+            except (HarnessFault, UnicodeEncodeError):
                 self.discard()  # a run without a header is none
                 raise
 

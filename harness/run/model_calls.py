@@ -9,11 +9,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
-import onnx.defs
 
 from harness.compile.backend_folders import DataSet
 from harness.compile.decompile import LeftOut, case_of
-from harness.compile.models import Model, single_model
+from harness.compile.models import Model, schema_of, single_model
 from harness.model.case import Case
 from harness.model.dtypes import DTYPES
 from harness.model.errors import UsageError
@@ -120,8 +119,8 @@ class ModelCalls:
 def _key(model: Model, recorded: RecordedNode) -> object:
     node = recorded.node
     version = model.opsets.get(node.domain, 1)
-    if onnx.defs.has(node.op_type, node.domain):
-        version = onnx.defs.get_schema(node.op_type, version, node.domain).since_version
+    if (schema := schema_of(node, version)) is not None:
+        version = schema.since_version
     return (
         *(node.domain, node.op_type, version),
         tuple(sorted(each.SerializeToString(deterministic=True) for each in node.attribute)),

@@ -15,12 +15,14 @@ from onnx import GraphProto, NodeProto, helper
 from harness.compile.models import Model, Part, node_bodies, parts, runnable, taken, without_unused
 from harness.compile.tensor_files import tensor_of
 from harness.model.case import Case, Tensor, TensorSpec
-from harness.model.errors import NothingRan
+from harness.model.errors import NothingRan, shown
 from harness.operators.base import Call
 from harness.operators.in_models import RANDOM, first_body
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 
+_LONG = 400
+"""Letters of an error of ONNX Runtime, which repeats names of the model whole."""
 _KEPT = 1 << 30
 """Bytes of values that are kept to the end."""
 
@@ -142,7 +144,7 @@ class Recording:
             assert done.error is not None
             what = f"ended the process ({done.ended})" if done.ended else done.error.class_
             raise NothingRan(
-                f"{self._model.path}: {where} does not run on the CPU: {what}: {done.error.message.strip()}"
+                f"{self._model.path}: {where} does not run on the CPU: {what}: {shown(done.error.message.strip(), _LONG)}"
             )
         return dict(zip(part.gives, done.outputs, strict=True))
 

@@ -29,8 +29,14 @@ def _query(text: str) -> str:
     return text
 
 
+_LONGEST = 200
+"""Letters of a version range: Python reads no number of more than 4,300 digits."""
+
+
 def _specifier(text: str) -> str:
     try:
+        if len(text) > _LONGEST:
+            raise InvalidSpecifier
         SpecifierSet(text.replace("_", "."))
     except InvalidSpecifier:
         raise refuse(f"{shown(text)} is not a version range such as '>=1.20,<1.25'") from None

@@ -35,7 +35,8 @@ Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
 
 def dying_with(parent: int) -> Callable[[], None] | None:
     """Return what a new process does before its program starts, so that a killed parent leaves none behind,
-    not even one that is stopped.
+    not even one that is stopped; a signal to all processes, of Ctrl-C or of Slurm, is the parent's to answer: a worker
+    that ended by it would stand in the run as a crash.
 
     The worker asks the same for itself, but only once its interpreter is up. None where the system has no
     such request.
@@ -46,6 +47,8 @@ def dying_with(parent: int) -> Callable[[], None] | None:
 
     def ask() -> None:
         request(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         if os.getppid() != parent:
             os._exit(1)
 

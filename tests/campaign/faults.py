@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.model import interrupt
 from tests.campaign.findings import Found
 from tests.running import SPECS
 
@@ -45,6 +46,10 @@ main()
 """Two run processes for a few hundred cases."""
 SIGNALS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGINT)
 LEFT = {"run.jsonl", "report.md", "report.html", "artifacts"}
+ALL = "all"
+"""The victim that stands for every process of a run, as `pkill`, Slurm or systemd strike."""
+_ENDED = {1, interrupt.EXIT_CODE, -signal.SIGINT, -signal.SIGTERM}
+"""How a run ends that was asked to end: it had ended before, in order, or while Python itself began."""
 _GONE = 10.0
 _OWN = ("start.py", "interrupt.py", "__main__.py")
 """Of which Ctrl-C may interrupt the loading: a few milliseconds in which nobody can answer it."""
@@ -131,6 +136,10 @@ def _round(place: Place, rng: random.Random, seconds: float, number: int) -> tup
         if strike is not None:
             strikes.append(strike)
         wrong += _ended(place, process)
+        if strike is not None and strike.victim == ALL and process.returncode not in _ENDED:
+            wrong.append(
+                f"{strike.number.name} to all ended with {process.returncode}: {_said(place)[-300:]!r}"
+            )
     process = _start(place)
     wrong += _ended(place, process)
     lost = sum(strike.victim == "worker" for strike in strikes)
@@ -197,6 +206,12 @@ def _strike(place: Place, process: subprocess.Popen[bytes], rng: random.Random) 
         by_kind.setdefault("parent" if pid == process.pid else kind, []).append(pid)
     if not by_kind or process.poll() is not None:
         return None
+    if rng.random() < 0.2:
+        number = rng.choice((signal.SIGTERM, signal.SIGINT))
+        everyone = [pid for pids in by_kind.values() for pid in pids]
+        for pid in rng.sample(everyone, len(everyone)):
+            _send(pid, number)
+        return Strike(number, ALL)
     victim = rng.choice([kind for kind in sorted(by_kind) for _ in range(1 if kind == "parent" else 2)])
     number = rng.choice(SIGNALS)
     struck = by_kind[victim] if rng.random() < 0.3 else [rng.choice(by_kind[victim])]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import SpecError
+from harness.specs.graphs import composition
 from tests.graphs.specs import SCALED, cases, loaded
 from tests.running import harness
 
@@ -66,6 +67,12 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, sai
         loaded(tmp_path, SCALED.replace(old, new, 1))
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
     assert all("graph.yaml:" in problem for problem in caught.value.problems)
+
+
+def test_a_graph_grows_no_further_than_a_tensor_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(composition, "MAX_ELEMENTS", 5)
+    with pytest.raises(SpecError, match="total has 6 elements, above the limit of 5 per tensor"):
+        loaded(tmp_path, SCALED)
 
 
 def test_a_mistake_ends_check_and_run_with_2(tmp_path: Path) -> None:

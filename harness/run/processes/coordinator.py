@@ -8,6 +8,7 @@ by itself, the run ends with a fault and can be continued.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -16,7 +17,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 from queue import Empty, Queue
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any
 
@@ -26,7 +27,7 @@ from harness.model.target_info import TargetInfo
 from harness.run.artifacts import Artifacts
 from harness.run.job import RunInputs
 from harness.run.numbers import LocalNumbers, SharedNumbers
-from harness.run.processes.forked import ForkedProcess, Lines, Shared
+from harness.run.processes.forked import ENDING, ForkedProcess, Lines, Shared
 from harness.run.processes.process import Fault, Opened, ProcessReport, RunProcess, Sink, info_of
 from harness.run.resume import Done
 from harness.specs.blocks import block_size
@@ -38,6 +39,7 @@ CASES = 1000
 _AHEAD = 64
 """Messages that wait to be taken, before those who send them wait."""
 _END_SECONDS = 5.0
+_SIGNAL_SECONDS = 0.2
 
 
 HEAVY_CASES = 64
@@ -125,6 +127,7 @@ class ForkingCoordinator(Coordinator):
         shared = Shared(blocks, self._next, list(map(self._artifacts, range(len(work.targets)))))
         sys.stdout.flush()
         sys.stderr.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             for position in range(number):
                 process = RunProcess(work, jobs // number + (position < jobs % number), at_once=True)
@@ -132,6 +135,8 @@ class ForkingCoordinator(Coordinator):
         except OSError as error:
             self.close()
             raise HarnessFault(f"a process cannot be forked: {error.strerror}; try a smaller -j") from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         for each in self._processes:
             threading.Thread(target=self._receive, args=(each,), daemon=True).start()
 
@@ -202,12 +207,17 @@ class ForkingCoordinator(Coordinator):
     def _signal(self, number: int) -> None:
         for process in self._processes:
             if process.ended is None:
-                os.kill(process.pid, number)
+                with contextlib.suppress(ProcessLookupError):  # an interrupted `wait` can have taken its end
+                    os.kill(process.pid, number)
 
     def _take(self) -> Any:
         process, message = self._inbox.get()
         if message is None:
-            raise HarnessFault(f"a process of the run ended ({process.wait()})")
+            ended = process.wait()
+            sleep(
+                _SIGNAL_SECONDS
+            )  # a signal to all processes may reach this one last, and interrupts it here
+            raise HarnessFault(f"a process of the run ended ({ended})")
         if isinstance(message, Fault):
             message.reraise()
         return message

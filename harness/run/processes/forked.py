@@ -19,6 +19,9 @@ from harness.run.resume import Done
 from harness.specs.blocks import CaseBlock
 from harness.worker.worker import die_with_parent
 
+ENDING = (signal.SIGINT, signal.SIGTERM)
+"""What the first process holds back while it forks, until each process has handlers of its own."""
+
 
 class Lines(NamedTuple):
     """A message: lines of the run file."""
@@ -63,7 +66,7 @@ class ForkedProcess:
                 each.connection.close()
             os.environ["HARNESS_PARENT"] = str(parent)
             die_with_parent()
-            os.setsid()  # Ctrl-C reaches the first process alone, which then asks the others to end
+            os.setsid()  # away from the terminal: the first process asks this one to end
             _Served(process, shared, theirs).serve()
         finally:
             os._exit(0)
@@ -76,7 +79,10 @@ class ForkedProcess:
     def wait(self) -> str:
         """Wait for the process and say how it ended."""
         if self.ended is None:
-            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            try:
+                code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            except ChildProcessError:  # an interruption came before the line below was reached
+                code = 0
             self.ended = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
         return self.ended
 
@@ -90,11 +96,13 @@ class _Served:
         self._connection = connection
         self._sending = False
         self._interrupted = False
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # Ctrl-C is the first process's to answer, even where all processes get it; workers inherit this
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, self._interrupt)
 
     def serve(self) -> None:
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
             while True:
                 name, arguments = self._connection.recv()
                 if name == "run":

@@ -17,6 +17,7 @@ less often, and a transformer that moves a factor to a constant rounds as often:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
@@ -35,6 +36,7 @@ from harness.specs.calls import make_call
 from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.known import Known, Within, expected_of, hull, known_of, numbers_of, shape_of
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
+from harness.specs.literals import MAX_ELEMENTS
 
 _MOST_CORNERS = 8
 _TRACED = 1 << 40
@@ -62,6 +64,8 @@ def _made(
                 known[name] = found
             else:
                 expected[name], known[name] = found, known_of(found)
+            if name and (count := math.prod(shape_of(known[name]))) > MAX_ELEMENTS:
+                raise Unfit(f"{name} has {count:,} elements, above the limit of {MAX_ELEMENTS:,} per tensor")
     return [expected.get(name) or known[name] for name in graph.outputs]
 
 
