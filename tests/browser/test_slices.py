@@ -69,7 +69,7 @@ def test_the_page_says_what_it_holds(opened: Any, tables: Tables) -> None:
     assert f"of {total:,} results" in about
     assert f"{shown(page):,}" in about
     assert (
-        f"The run has {total:,} such results, {total - shown(page):,} of which are not here"
+        f"Of the {total:,} such results of the run, {total - shown(page):,} are not here"
         in page.inner_text("p.others")
     )
 

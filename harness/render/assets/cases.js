@@ -19,6 +19,8 @@ const GROUPS = [["", "no group"], ["message", "message"], ["operator", "operator
 const COLUMNS = () => [["case", "Case"], ["target", "Target"], ["validity", "Validity"], ["level", "Level"],
   ...(comparing() ? [["before", "BASE"], ["outcome", "HEAD"], ["change", "Change"]] : [["outcome", "Outcome"], ["reading", "Reading"]]), ["message", "What happened"]];
 
+const MOST_LINKS = 40;
+
 class Browser {
   constructor(place) {
     this.first = 0;
@@ -81,8 +83,9 @@ class Browser {
     this.others.hidden = number <= this.found.length;
     if (this.others.hidden) return;
     const told = Object.keys(this.filter).every((name) => COUNTED_FIELDS.includes(name));
-    const links = Object.keys(home.slices).length && !run.operator ? [...wanted].sort((a, b) => b[1] - a[1]).map(([operator, each]) => [element("a", { href: writeFragment({ ...this.filter, operator }) }, operator), ` ${grouped(each)} `]) : [];
-    this.others.replaceChildren(told ? `The run has ${grouped(number)} such results, ${grouped(number - this.found.length)} of which are not here. ` : `Looked for in the ${grouped(run.order.length)} results that are here, not in all ${grouped(number)}. `, ...links.flat());
+    const links = Object.keys(home.slices).length && !run.operator ? [...wanted].sort((a, b) => b[1] - a[1]).flatMap(([operator, each]) => [element("span", { class: "nowrap" }, element("a", { href: writeFragment({ ...this.filter, operator }) }, operator), ` ${grouped(each)}`), " "]) : [];
+    this.others.replaceChildren(told ? `Of the ${grouped(number)} such results of the run, ${grouped(number - this.found.length)} are not here. ` : `Looked for in the ${grouped(run.order.length)} results that are here, not in all ${grouped(number)}. `,
+      links.length ? "Those of an operator: " : "", ...links.slice(0, 2 * MOST_LINKS), links.length > 2 * MOST_LINKS ? `and of ${grouped(links.length / 2 - MOST_LINKS)} more` : "");
   }
 
   // Takes a filter from the fragment; a value that the form does not offer becomes an option, so that any link can be shown.
