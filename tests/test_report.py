@@ -121,3 +121,14 @@ def test_a_history_is_for_a_page(run: Path) -> None:
     refused = CliRunner().invoke(report, [str(run), "--history", str(run), "--format", "junit"])
     assert isinstance(refused.exception, UsageError)
     assert "--history is for html" in str(refused.exception)
+
+
+def test_a_folder_gets_page_and_markdown(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    assert CliRunner().invoke(report, [str(run), "-o", str(out)], catch_exceptions=False).exit_code == 0
+    assert {each.name: each.read_text(encoding="utf-8") for each in out.iterdir()} == {
+        "report.html": "".join(rendering(run, "html")),
+        "report.md": "".join(rendering(run, "markdown")),
+    }
+    with pytest.raises(UsageError, match="--only unexpected is for junit and ctrf"):
+        CliRunner().invoke(report, [str(run), "-o", str(out), "--only", "unexpected"], catch_exceptions=False)

@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 import base64
+import re
 import socket
 import subprocess
 import zlib
@@ -183,6 +184,29 @@ def test_a_run_that_broke_off_is_continued(
         str(tmp_path / "run"),
         *(["--resume"] if broken_off else []),
     ]
+
+
+def test_of_a_long_run_the_pages_alone_are_published(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = sum(1 for _ in RunReader(run))
+    for most, names in ((results, {"run.jsonl.xz", *sample.FORMATS}), (results - 1, set(sample.FORMATS))):
+        monkeypatch.setattr(sample, "WHOLE", most)
+        assert set(sample.publish(run, tmp_path / str(most))) == names
+        assert {path.name for path in (tmp_path / str(most)).iterdir()} == names
+
+
+def test_the_published_page_of_all_operators_has_each_and_is_small() -> None:
+    """After a release: see docs/reports.md, The sample."""
+    folder = REPOSITORY / "reports/operators"
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    listed = re.findall(r'<tr data-operator="([^"]+)">', page)
+    specs = {path.stem for path in (REPOSITORY / "specs").rglob("*.yaml")}
+    assert len(listed) == len(set(listed)) > 270
+    assert {name.rpartition(".")[2] for name in listed} <= specs
+    assert "onnxruntime 1.32.0" in page
+    assert "DmlExecutionProvider" in page
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= sample.MOST_BYTES
 
 
 @pytest.mark.slow

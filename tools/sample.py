@@ -1,9 +1,10 @@
 """Makes `reports/sample/`: a real run of the default specs on the CPU and on every DirectML release that runs
-here, small enough for git.
+here, small enough for git. Of a run that its page does not hold whole, such as `reports/operators/`, the pages alone
+are published.
 
 python -m tools.sample              run, then publish; an interrupted run is continued
 python -m tools.sample -k QUERY     only these cases, as of harness run
-python -m tools.sample RUN          publish an existing run
+python -m tools.sample RUN -o DIR   publish an existing run
 python -m tools.sample --render     make the reports of the published run again
 
 run.jsonl.xz      the run: in the order of targets and ids, times in two digits, messages without paths and addresses
@@ -30,6 +31,7 @@ from harness.commands.report import write_report
 from harness.model.errors import HarnessError, HarnessFault, TargetUnavailable, UsageError
 from harness.model.header import Header
 from harness.model.result import Error, Result
+from harness.render.page_cases import WHOLE
 from harness.render.text import without_paths
 from harness.results.runfile import RunReader, run_file
 from harness.run.folders import REPORTS
@@ -40,6 +42,7 @@ FOLDER = REPORTS / "sample"
 RUN = REPORTS / "sample-run"
 """Where the run goes until it is published; it stays if it breaks off."""
 MOST_BYTES = 3 << 20
+NAME = "run.jsonl.xz"
 FORMATS = {"report.md": "markdown", "report.html": "html"}
 _XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 64 << 20}]
 _OF_THIS_MACHINE = ("-o", "--output", "-j", "--jobs", "--timeout")
@@ -82,10 +85,13 @@ def publish(source: Path, folder: Path) -> dict[str, int]:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        with lzma.open(partial / "run.jsonl.xz", "wb", format=lzma.FORMAT_XZ, filters=_XZ) as file:
+        lines = 0
+        with lzma.open(partial / NAME, "wb", format=lzma.FORMAT_XZ, filters=_XZ) as file:
             for line in published(RunReader(source)):
                 file.write(line + b"\n")
-        return _replace(partial, folder)
+                lines += 1
+        whole = lines - len(("header", "end")) <= WHOLE
+        return _replace(partial, folder, [NAME, *FORMATS] if whole else [*FORMATS])
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -96,8 +102,8 @@ def render(folder: Path) -> dict[str, int]:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        shutil.copy(run_file(folder), partial / "run.jsonl.xz")
-        return _replace(partial, folder)
+        shutil.copy(run_file(folder), partial / NAME)
+        return _replace(partial, folder, [NAME, *FORMATS])
     except OSError as error:
         raise UsageError(
             f"{error.filename}: {error.strerror}; run python -m tools.sample without --render first"
@@ -143,23 +149,24 @@ def without_places(header: Header) -> Header:
     return msgspec.structs.replace(header, command=shlex.join(words))
 
 
-def _replace(partial: Path, folder: Path) -> dict[str, int]:
-    """Render beside the run file, look through everything, and put it in the place of what was there."""
+def _replace(partial: Path, folder: Path, names: Sequence[str]) -> dict[str, int]:
+    """Render beside the run file, look through all that is published, and put it in the place of what was there."""
     for name, format in FORMATS.items():
         write_report(partial, format, partial / name)
-    with RunReader(partial).path.open("rb") as packed, lzma.open(packed) as unpacked:
-        texts = {"run.jsonl.xz": unpacked.read(), **{name: (partial / name).read_bytes() for name in FORMATS}}
-    for name, text in texts.items():
+    for name in names:
+        opened = lzma.open if name == NAME else open
+        with opened(partial / name, "rb") as file:
+            text = file.read()
         for word in _private():
             if word.encode() in text:
                 raise HarnessFault(f"{folder / name} would name this machine: {word!r} stands in it")
-    sizes = {name: (partial / name).stat().st_size for name in texts}
+    sizes = {name: (partial / name).stat().st_size for name in names}
     if sum(sizes.values()) > MOST_BYTES:
         raise HarnessFault(
             f"{folder}: {sum(sizes.values()):,} bytes, more than {MOST_BYTES:,}: publish a run with --select pairwise"
         )
     folder.mkdir(exist_ok=True)
-    for name in texts:
+    for name in names:
         (partial / name).replace(folder / name)
     return sizes
 

@@ -16,10 +16,10 @@ from harness.model.errors import UsageError
 from harness.render.case_csv import render_case_csv
 from harness.render.ctrf import render_ctrf
 from harness.render.directml import render_cells, render_directml
-from harness.render.html import page, render_html
+from harness.render.html import page, read_page, render_html
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
-from harness.render.payload import Payload
+from harness.render.page_cases import PageCases, Slices, remove_slices, write_slices
 from harness.render.report import render_markdown
 from harness.results import columns
 from harness.results.explain.in_common import in_common
@@ -94,13 +94,19 @@ def write_text(pieces: Iterable[str], out: Path | None) -> None:
         click.echo(piece.encode(), nl=False)
 
 
-def write_reports(report: Report, payload: Payload, folder: Path) -> None:
-    """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`).
-    Errors: UsageError."""
+def write_reports(report: Report, cases: PageCases, folder: Path) -> None:
+    """Write `report.md`, `report.html` and what that does not hold into a folder, from one reading of a run
+    (`render.html.read_page`). Errors: UsageError."""
+    slices: Slices = {}
     try:
         write_whole(folder / "report.md", [render_markdown(report)])
+        remove_slices(folder)
+        if cases.cut:
+            slices = write_slices(cases.run, report.tables, folder)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from error
     finally:
-        write_whole(folder / "report.html", [page(report, payload)])
+        write_whole(folder / "report.html", [page(report, cases, slices)])
 
 
 def writable(out: Path | None) -> None:
@@ -165,7 +171,13 @@ def _trends(run: Path, history: Iterable[Path]) -> list[Trend]:
     type=click.Choice(FORMATS),
     help="Format to render; else the one that the end of -o FILE says (.html, .md, .xml, .json, .csv, .parquet).",
 )
-@click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
+@click.option(
+    "-o",
+    "--output",
+    type=NamedPath(),
+    metavar="FILE|DIR",
+    help="Write here instead of to standard output; a folder gets the page with all cases and the Markdown.",
+)
 @click.option(
     "--history",
     "history",
@@ -183,7 +195,17 @@ def report(
     Exit code 4, after the report is written: RUN is incomplete.
     """
     RunReader(run)  # a run that is not there is told of before anything else
-    if format_ is None and output is not None and output.suffix:
+    if format_ is None and output is not None and (output.is_dir() or not output.suffix):
+        if only:
+            raise UsageError(
+                f"--only {only} is for junit and ctrf, which list every result; not for a folder"
+            )
+        found, cases = read_page(run)
+        found.trends = _trends(run, history) if history else ()
+        write_reports(found, cases, output)
+        check_complete(run)
+        return
+    if format_ is None and output is not None:
         format_ = _FORMAT_OF.get(output.suffix)
         if format_ is None:
             ends = ", ".join(_FORMAT_OF)
@@ -191,7 +213,7 @@ def report(
                 f"-o {output}: no report ends with {output.suffix}, only with {ends}; or say --format {'|'.join(FORMATS)}"
             )
     if format_ is None:
-        raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}")
+        raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}, or -o DIR for a folder")
     if history and format_ != "html":
         raise UsageError(f"--history is for html, which shows trends; not for {format_}")
     if history:

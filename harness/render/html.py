@@ -1,8 +1,8 @@
 """Renders the report as one self-contained HTML page: tables as markup, single cases as compressed data that
 the page decodes.
 
-The page loads nothing and runs only its own module. Only the template makes markup: every text passes through
-Jinja2's autoescape, and the module sets whatever it shows as text.
+The page loads nothing, or slices of a long run beside it (`page_cases`), and runs only its own module. Only the
+template makes markup: every text passes through Jinja2's autoescape, and the module sets whatever it shows as text.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from harness.model.facets import written
 from harness.model.reference.feature_levels import level_key
 from harness.model.verdict import DEFECTS, Reading, Verdict
 from harness.render.markup import host
-from harness.render.payload import COUNTED, Payload
+from harness.render.page_cases import PageCases, Slices
+from harness.render.payload import COUNTED
 from harness.render.report_counts import ABOUT_KERNELS
-from harness.render.terminal import details, repeated
+from harness.render.terminal import details
 from harness.render.text import folded_types, line, ranks, visible, whole
 from harness.render.trend import trend_svg
-from harness.results import memory
 from harness.results.cross_check import Suspect
 from harness.results.defects import defect_words
 from harness.results.explain.in_common import in_common, rules
@@ -68,28 +68,26 @@ _FOLDED_FACTS = ("DirectML.dll sha256", "plugin sha256", "device dtypes", "devic
 def render_html(run: Path, trends: Sequence[Trend] = ()) -> str:
     """Render the run file at `run`, or the one in that folder, with the tensors of failing cases that lie
     beside it and with what its targets' numbers were in earlier runs. Errors: UsageError."""
-    report, payload = read_page(run)
+    report, cases = read_page(run)
     report.trends = trends
-    return page(report, payload)
+    return page(report, cases, {})
 
 
-def read_page(run: Path) -> tuple[Report, Payload]:
+def read_page(run: Path) -> tuple[Report, PageCases]:
     """Read a run once, for every report that is made of it. Errors: UsageError."""
     reader = RunReader(run)
     tables = Tables(reader.header)
-    payload = Payload(one_target=len(reader.header.targets) == 1)
+    cases = PageCases(reader)
     for result in reader:
-        note = ", ".join(filter(None, (repeated(result), memory.in_words(result))))
-        payload.add(result, *tables.add(result), note)
+        cases.add(result, *tables.add(result))
     tables.finish(reader.end, truncated=reader.truncated)
-    payload.add_tensors(reader.path.parent / "artifacts")
-    return Report(tables, in_common(run, tables)), payload
+    return Report(tables, in_common(run, tables)), cases
 
 
-def page(report: Report, payload: Payload) -> str:
-    """Fill the template."""
-    tables = report.tables
-    return fill("report.html.j2", _context(report) | {"common": report.common}, payload.encode(tables))
+def page(report: Report, cases: PageCases, slices: Slices) -> str:
+    """Fill the template; the page loads further results from `slices`."""
+    context = {"common": report.common, "about_cases": cases.about(slices), "slices": slices}
+    return fill("report.html.j2", _context(report) | context, cases.encode(report.tables, slices))
 
 
 def fill(template: str, context: dict[str, Any], data: str) -> str:

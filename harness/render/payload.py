@@ -110,7 +110,7 @@ class Payload:
         )
         self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
         self._near.append(self._nearnesses[_nearness(result)])
-        self._entries.append(self._named[result.expectation if isinstance(result.expectation, int) else None])
+        self._entries.append(self.entry(result))
         self._times.append(self._durations[float(f"{result.seconds * 1000:.2g}")])
 
     def _want(self, result: Result) -> None:
@@ -179,11 +179,22 @@ class Payload:
                 return
             self._tensors[str(number)] = tensors
 
-    def encode(self, tables: Tables) -> str:
-        """Return everything as base64 text; `tables` counted the same results."""
+    def __len__(self) -> int:
+        """Return how many results it holds."""
+        return len(self._steps)
+
+    def entry(self, result: Result) -> int:
+        """Return the number of the entry that a result names, 0 where it names none."""
+        return self._named[result.expectation if isinstance(result.expectation, int) else None]
+
+    def encode(self, tables: Tables, more: Mapping[str, Any] | None = None, **columns: Iterable[int]) -> str:
+        """Return everything as base64 text; `tables` counted the same results or more, `more` and `columns` are what else
+        the page is told."""
         operators = {name.partition(":")[0] for name in tables.header.origins}
+        counted = {kind.facets.operator for kind in tables.kinds}
         return self.encode_with(
             {
+                **(more or {}),
                 "targets": [visible(target) for target in tables.targets],
                 "asked": [visible(whole) for whole in tables.names],
                 "reproduced": [info.provider in REPRODUCED for info in tables.header.targets.values()],
@@ -202,10 +213,12 @@ class Payload:
                         host(page) and page,
                     )
                     for name, each in tables.header.origins.items()
+                    if name.partition(":")[0] in counted
                     for page in [document(each.source or "", operators)]
                 },
                 "seed": tables.header.seed,
-            }
+            },
+            **columns,
         )
 
     def _expectations(self, header: Header) -> list[tuple[Any, ...]]:
@@ -226,9 +239,10 @@ class Payload:
             for number, entry in found
         ]
 
-    def encode_with(self, legend: Mapping[str, Any]) -> str:
+    def encode_with(self, legend: Mapping[str, Any], **more: Iterable[int]) -> str:
         """Return everything as base64 text; `legend` says what the numbers of kinds and states mean."""
         columns = {
+            **{name: array("I", values) for name, values in more.items()},
             "length": self._lengths,
             "part": self._case_parts,
             "kind": self._kinds,

@@ -21,9 +21,14 @@ from tests.synthetic import ABSENT, CPU, DML
 
 
 def decoded(given: tuple[Tables, Payload]) -> dict[str, Any]:
-    """Do what the page's module does."""
+    """Decode what a payload encodes."""
     tables, payload = given
-    data = zlib.decompress(b64decode(payload.encode(tables)), -15)
+    return decoded_text(payload.encode(tables))
+
+
+def decoded_text(text: str) -> dict[str, Any]:
+    """Do what the page's module does."""
+    data = zlib.decompress(b64decode(text), -15)
     length = int.from_bytes(data[:4], "little")
     run: dict[str, Any] = msgspec.json.decode(data[4 : 4 + length])
     offset = 4 + length

@@ -4,6 +4,7 @@ refused in one line."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,8 +17,8 @@ import pytest
 from packaging.version import Version
 
 from harness.model.cache_folder import CACHE_ENV
-from harness.model.errors import UsageError
-from harness.targets.runtimes import environments, pythons, usage, wanted_release
+from harness.model.errors import HarnessError, UsageError
+from harness.targets.runtimes import environments, index, pythons, usage, wanted_release
 from tests.needs import need
 from tests.running import complaint, harness, lines_of, results_of
 from tests.runtimes.conftest import OTHER, RELEASE
@@ -276,3 +277,33 @@ def test_near_versions_stand_around_the_wanted_one() -> None:
     ]
     assert list(map(str, wanted_release.near(Version("0.1"), known))) == ["1.1.0", "1.2.0", "1.3.0", "1.4.0"]
     assert list(map(str, wanted_release.near(Version("9.1"), known))) == ["1.3.0", "1.4.0", "1.5.0", "1.6.0"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most", "error"),
+    [
+        ("9.9.9", 4, "the package index has no onnxruntime 9.9.9 for this machine; near: 1.20.0, 1.30.0"),
+        ("1.40.0", 9, "onnxruntime 1.40.0 has wheels for Python 3.15, and this machine has "),
+        ("1.25.0", 9, "the package index has no onnxruntime 1.25.0 for this machine; near: 1.20.0, 1.30.0"),
+    ],
+)
+def test_a_release_beyond_all_that_is_published_is_refused_after_few_questions(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, most: int, error: str
+) -> None:
+    asked = set[str]()
+
+    def published(project: str, python: str) -> index.Published:
+        asked.add(python)
+        names = ("1.20.0", "1.30.0", *["1.40.0"][: python == "3.15"])
+        return index.Published(tuple(map(Version, names)), True)
+
+    monkeypatch.setattr(environments, "published", published)
+    monkeypatch.setattr(
+        environments,
+        "ask_ahead",
+        lambda project, minors: list(map(published, [project] * len(minors), minors)),
+    )
+    monkeypatch.setattr(environments, "installed", lambda project: {})
+    with pytest.raises(HarnessError, match=re.escape(error)):
+        environments._choose(Version(wanted), environments.ONNXRUNTIME)
+    assert len(asked) <= most

@@ -3,6 +3,7 @@
 // The values of a filter that occur, in reading order.
 function occurring(name) {
   if (name === "target") return run.targets;
+  if (name === "operator" && home.slices) return Object.keys(home.slices);
   if (name === "error") return [...new Set(run.details.map(errorClass))].sort();
   if (name === "expectation") return run.expectation ? run.expectations.map(([number]) => number) : [];
   if (name === "flaky") return [...new Set(run.details.map(isFlaky))].sort();
@@ -17,8 +18,8 @@ const ORDERS = [["", "unexpected first"], ["case", "case id"], ["-time", "longes
 const GROUPS = [["", "no group"], ["message", "message"], ["operator", "operator"], ["dtype", "element type"], ["target", "target"]];
 const COLUMNS = () => [["case", "Case"], ["target", "Target"], ["validity", "Validity"], ["level", "Level"],
   ...(comparing() ? [["before", "BASE"], ["outcome", "HEAD"], ["change", "Change"]] : [["outcome", "Outcome"], ["reading", "Reading"]]), ["message", "What happened"]];
-// What says how results are shown; all else in a fragment filters.
-const VIEW = ["sort", "group"];
+
+const MOST_LINKS = 40;
 
 class Browser {
   constructor(place) {
@@ -48,13 +49,15 @@ class Browser {
     this.back = element("button", { type: "button", onclick: () => this.turn(-PAGE) }, "← Previous");
     this.on = element("button", { type: "button", onclick: () => this.turn(PAGE) }, "Next →");
     this.empty = element("p", { class: "empty", hidden: true }, "No result matches this filter.");
+    this.others = element("p", { class: "others note", hidden: true });
+    this.trouble = element("p", { class: "bad", role: "alert", hidden: true });
     this.table = element("div", { class: "scroll high", role: "group", tabindex: "0", "aria-labelledby": "cases-title" }, element("table", { class: "cases" }, element("thead", {}, this.head), this.body));
     this.more = element("details", { class: "more" }, element("summary", {}, "More filters"), element("div", { class: "fields" }, fields.slice(7)));
     place.append(
       element("form", { role: "search", "aria-label": "Filter the cases", oninput: () => this.changed(), onsubmit: (event) => event.preventDefault() },
         query, text, fields.slice(0, 7), view, this.more,
         element("div", { class: "buttons" }, element("button", { type: "reset", onclick: () => setTimeout(() => this.changed()) }, "Clear"), copyButton("Copy link", () => location.href), copyButton("Copy command", () => this.command()))),
-      this.problem, this.status, this.table, this.empty, element("div", { class: "pager" }, this.back, this.on));
+      this.problem, this.trouble, this.status, this.others, this.table, this.empty, element("div", { class: "pager" }, this.back, this.on));
     place.hidden = false;
   }
 
@@ -63,8 +66,26 @@ class Browser {
     if (this.filter?.message) filter.message = this.filter.message;
     if (!filter.q && !filter.query && Object.keys(filter).length === 1) delete filter.message;
     history.replaceState(null, "", writeFragment(filter));
+    if (need(sliceOf(filter), follow)) return;
     this.show(filter);
     said();
+  }
+
+  // Says why a slice is not shown.
+  lacks(problem) {
+    this.trouble.textContent = problem;
+    this.trouble.hidden = !problem;
+  }
+
+  // Says what of the whole run this page, or the slice that it shows, does not hold.
+  elsewhere() {
+    const wanted = counted(this.filter), number = [...(wanted?.values() ?? [])].reduce((a, b) => a + b, 0);
+    this.others.hidden = number <= this.found.length;
+    if (this.others.hidden) return;
+    const told = Object.keys(this.filter).every((name) => COUNTED_FIELDS.includes(name));
+    const links = Object.keys(home.slices).length && !run.operator ? [...wanted].sort((a, b) => b[1] - a[1]).flatMap(([operator, each]) => [element("span", { class: "nowrap" }, element("a", { href: writeFragment({ ...this.filter, operator }) }, operator), ` ${grouped(each)}`), " "]) : [];
+    this.others.replaceChildren(told ? `Of the ${grouped(number)} such results of the run, ${grouped(number - this.found.length)} are not here. ` : `Looked for in the ${grouped(run.order.length)} results that are here, not in all ${grouped(number)}. `,
+      links.length ? "Those of an operator: " : "", ...links.slice(0, 2 * MOST_LINKS), links.length > 2 * MOST_LINKS ? `and of ${grouped(links.length / 2 - MOST_LINKS)} more` : "");
   }
 
   // Takes a filter from the fragment; a value that the form does not offer becomes an option, so that any link can be shown.
@@ -114,6 +135,7 @@ class Browser {
     if (this.filter.message) this.status.append(` · message: ${this.filter.message} `, element("a", { href: writeFragment({ ...this.filter, message: "" }) }, "any message"));
     this.head.replaceChildren(...(this.groups ? groupHeads(this.filter.group) : this.heads()));
     this.body.replaceChildren(...Array.from(rows.slice(this.first, last), (row) => (this.groups ? groupRow(row, this.filter) : this.row(row))));
+    this.elsewhere();
     this.table.hidden = !this.found.length;
     this.empty.hidden = Boolean(this.found.length);
     this.back.disabled = this.first === 0;

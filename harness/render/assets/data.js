@@ -8,14 +8,15 @@ const FILTERS = [
 // What a kind of case says; all but the numbers among it stand in a dictionary.
 const KIND = ["operator", "opset", "dtype", "rank", "types", "variant", "level", "validity"];
 const NUMBERS = ["opset", "rank"];
+// What says how results are shown; all else in a fragment filters.
+const VIEW = ["sort", "group"];
 let STATE = ["target", "outcome", "verdict", "reading", "unexpected"];
 // A page that compares two runs names its own fields: `outcome` is HEAD's, `before` BASE's, and `change` stands for the reading.
 const comparing = () => STATE.includes("before");
 const judging = () => (comparing() ? "change" : "reading");
 // ---------------------------------------------------------------------------------------------------------------- data
 
-async function decode() {
-  const text = document.getElementById("data").textContent.trim();
+async function decode(text) {
   const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
@@ -45,6 +46,43 @@ async function decode() {
   return run;
 }
 
+// `home` is what the page itself holds, `run` what it shows: that, or the slice of an operator (harness/render/page_cases.py).
+let run, home;
+const loaded = new Map();
+
+// The operator whose slice a filter or a case is of, null where it is of several or none.
+function sliceOf(filter, id) {
+  const names = Object.keys(home.slices ?? {});
+  const wanted = id ? id.split("@")[0] : filter.operator || QUERY_HEAD.exec((filter.query ?? "").trim().split(/[:\s]/)[0])?.[1];
+  return names.length === 1 ? names[0] : names.includes(wanted) && !/\s/.test((filter.query ?? "").trim()) ? wanted : null;
+}
+
+// Loads a slice, which is a script: a page that is opened from disk reads nothing else.
+function slice(operator) {
+  if (!loaded.has(operator)) loaded.set(operator, new Promise((done, fail) => {
+    const file = home.slices[operator], script = element("script", { src: file.split("/").map(encodeURIComponent).join("/") });
+    script.addEventListener("load", () => done(globalThis.slices?.[operator]));
+    script.addEventListener("error", () => fail(new Error(`${file} is not beside this page: keep the folder together`)));
+    document.head.append(script);
+  }).then(decode).then((found) => {
+    if (found.run !== home.run) throw new Error(`${home.slices[operator]} is of another run than this page`);
+    return found;
+  }));
+  return loaded.get(operator);
+}
+
+// How many results of each operator the whole run has that a filter wants, as far as counts say; null where the page holds all.
+const COUNTED_FIELDS = [...KIND, ...STATE, "expectation", ...VIEW];
+function counted(filter) {
+  if (!home.cell_number) return null;
+  const { kinds, states, entries } = tests(home, filter), found = new Map();
+  home.cell_number.forEach((number, n) => {
+    const kind = home.cell_kind[n], operator = home.kinds[kind][0];
+    if (kinds[kind] && states[home.cell_state[n]] && entries[home.cell_entry[n]]) found.set(operator, (found.get(operator) ?? 0) + number);
+  });
+  return found;
+}
+
 // Unexpected results first, correct ones last; within that as they ran.
 function byRank(column, judged, ranks) {
   const counts = new Uint32Array(ranks + 1);
@@ -57,9 +95,8 @@ function byRank(column, judged, ranks) {
 
 const termsOf = (number) => Array.from(run.part.subarray(run.starts[number], run.starts[number + 1]), (part) => run.parts[part]);
 const idOf = (number) => termsOf(number).join(";");
-let ids = null, lowered = null;
-const allIds = () => (ids ??= Array.from(run.starts.subarray(0, -1), (_, number) => idOf(number)));
-const searchTexts = () => (lowered ??= allIds().map((id) => id.toLowerCase()));
+const allIds = () => (run.ids ??= Array.from(run.starts.subarray(0, -1), (_, number) => idOf(number)));
+const searchTexts = () => (run.lowered ??= allIds().map((id) => id.toLowerCase()));
 
 const ofCase = (number, name) => run.kinds[run.kind[number]][KIND.indexOf(name)];
 const ofResult = (result, name) => run.states[run.state[result]][STATE.indexOf(name)];
@@ -100,8 +137,7 @@ const PREAMBLE = /^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Non-zero status code 
 // A message without what differs from case to case: numbers, lists of them, names in quotes, places in files.
 const kindOfMessage = (text) => text.replace(PREAMBLE, "").split("\n")[0].replace(/\S*[\\/](?=[^\\/\s]+)/g, "").replace(/'[^']*'|"[^"]*"/g, "…").replace(/\b[A-Z]\w+(?=\(\d+\))/g, "…")
   .replace(/0x[0-9a-fA-F]+|-?\d+(\.\d+)?/g, "N").replace(/N([,\s]+N)+/g, "N…").slice(0, 160);
-let kindsOfMessages = null;
-const messageKinds = () => (kindsOfMessages ??= run.details.map((detail) => {
+const messageKinds = () => (run.kindsOfMessages ??= run.details.map((detail) => {
   if (!Array.isArray(detail)) return detail ?? "no message";
   const [error, diff, note] = detail;
   return error.length ? `${error[0]}: ${kindOfMessage(error[1] ?? "(left out)")}` : diff.length ? "elements differ" : kindOfMessage(note ?? "");
@@ -109,7 +145,6 @@ const messageKinds = () => (kindsOfMessages ??= run.details.map((detail) => {
 
 // Sets a bit for each word that a text holds; the text of a detail is its error and what was repeated.
 const MOST_WORDS = 30;
-let detailTexts = null;
 function wordsIn(texts, words, wanted) {
   const held = new Uint32Array(texts.length);
   for (let n = 0; n < texts.length; n++) {
@@ -118,14 +153,19 @@ function wordsIn(texts, words, wanted) {
   }
   return held;
 }
-const textsOfDetails = () => (detailTexts ??= run.details.map((detail) => (Array.isArray(detail) ? [...detail[0], detail[2] ?? ""].join(" ").toLowerCase() : "")));
+const textsOfDetails = () => (run.detailTexts ??= run.details.map((detail) => (Array.isArray(detail) ? [...detail[0], detail[2] ?? ""].join(" ").toLowerCase() : "")));
+
+// Which kinds, states and entries of a run a filter wants.
+const tests = (run, filter) => ({
+  kinds: wanted(run.kinds, KIND, filter, (value, field) => (field === "variant" && value === "" ? "none" : value)),
+  states: wanted(run.states, STATE, filter, (value, field) => (field === judging() ? run.judgements[value] : value)),
+  entries: wanted([["none"], ...(run.expectations ?? [])], ["expectation"], filter),
+});
 
 // Returns the results that a filter wants, failing ones first; throws what is wrong with its query.
 function select(filter) {
-  const kinds = wanted(run.kinds, KIND, filter, (value, field) => (field === "variant" && value === "" ? "none" : value));
-  const states = wanted(run.states, STATE, filter, (value, field) => (field === judging() ? run.judgements[value] : value));
+  const { kinds, states, entries } = tests(run, filter);
   const details = wanted(run.details.map((detail, n) => [errorClass(detail), isFlaky(detail), filter.message ? messageKinds()[n] : ""]), ["error", "flaky", "message"], filter);
-  const entries = wanted([["none"], ...(run.expectations ?? [])], ["expectation"], filter);
   const count = run.kind.length;
   const cases = new Uint8Array(count);
   for (let n = 0; n < count; n++) cases[n] = kinds[run.kind[n]];
@@ -160,9 +200,8 @@ const places = (values, compare) => {
   return ranks;
 };
 const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0), byNumber = (a, b) => a - b;
-let rankOfIds = null;
 function ranker(name) {
-  if (name === "case") { rankOfIds ??= places(allIds(), byText); return (result) => rankOfIds[run.case[result]]; }
+  if (name === "case") { run.rankOfIds ??= places(allIds(), byText); return (result) => run.rankOfIds[run.case[result]]; }
   if (name === "message") { const ranks = places(messageKinds(), byText); return (result) => ranks[run.detail[result]]; }
   if (name === "time") { const ranks = places(run.durations, byNumber); return (result) => ranks[run.time[result]]; }
   const ofKind = KIND.indexOf(name), ofState = STATE.indexOf(name);

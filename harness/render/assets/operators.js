@@ -4,20 +4,20 @@
 const COUNTED = "!does not apply";
 // Counts results by a key of their kind and state; what the target's API cannot express counts nowhere.
 function tallies(wants, keyOf) {
-  const keys = new Map(), kinds = run.kinds.map((kind) => wants(kind));
+  const keys = new Map(), kinds = home.kinds.map((kind) => wants(kind)), cells = home.cell_number;
   const [place, target, unexpected] = ["reading", "target", "unexpected"].map((name) => STATE.indexOf(name));
-  for (let n = 0; n < run.case.length; n++) {
-    const kind = run.kind[run.case[n]];
+  for (let n = 0; n < (cells ?? home.case).length; n++) {
+    const kind = cells ? home.cell_kind[n] : home.kind[home.case[n]], number = cells ? cells[n] : 1;
     if (!kinds[kind]) continue;
-    const state = run.states[run.state[n]], reading = run.judgements[state[place]];
+    const state = home.states[(cells ? home.cell_state : home.state)[n]], reading = home.judgements[state[place]];
     if (reading === "does not apply") continue;
-    const key = keyOf(run.kinds[kind], state[target]);
+    const key = keyOf(home.kinds[kind], state[target]);
     let tally = keys.get(key);
     if (!tally) keys.set(key, (tally = { selected: 0, unexpected: 0, correct: 0, defects: 0, "not supported": 0, "not judged": 0, levels: new Set() }));
-    tally.selected++;
-    tally.levels.add(run.kinds[kind][KIND.indexOf("level")]);
-    tally[reading in tally ? reading : "defects"]++;
-    if (state[unexpected] === "yes") tally.unexpected++;
+    tally.selected += number;
+    tally.levels.add(home.kinds[kind][KIND.indexOf("level")]);
+    tally[reading in tally ? reading : "defects"] += number;
+    if (state[unexpected] === "yes") tally.unexpected += number;
   }
   return keys;
 }
@@ -89,7 +89,7 @@ const byType = (a, b) => {
 
 // Fills the part of an operator when it is opened: element type × rank on each target, and the types of further inputs × rank.
 function fill(part) {
-  if (part.dataset.filled || !run?.targets) return;
+  if (part.dataset.filled || !home?.targets) return;
   part.dataset.filled = "yes";
   const operator = part.dataset.operator, [rank, validity] = ["rank", "validity"].map((name) => KIND.indexOf(name)), figures = [];
   for (const rowsAre of ["dtype", "types"]) {
@@ -98,14 +98,14 @@ function fill(part) {
     const cells = [...found].map(([key, tally]) => [...JSON.parse(key), tally]);
     if (rowsAre === "types" && new Set(cells.map(([, row]) => row)).size < 2) continue;
     const names = rowsAre === "types" ? [...new Set(cells.flatMap(([, row]) => row.split(" ").map((each) => each.split("=")[0])))] : [];
-    for (const target of run.targets) {
+    for (const target of home.targets) {
       const own = cells.filter(([of]) => of === target);
       if (!own.some(([, , , tally]) => tally["not judged"] < tally.selected)) continue;
       const rows = [...new Set(own.map(([, row]) => row))].sort(byType), ranks = [...new Set(own.map(([, , each]) => each))].sort((a, b) => a - b);
       const title = `${target}: ${names.length ? `${names.join(", ")} ` : ""}element type × rank`;
       const at = new Map(own.map(([, row, each, tally]) => [`${row}\n${each}`, tally]));
       const body = rows.map((row) => element("tr", {}, element("th", { scope: "row" }, names.length === 1 ? row.slice(row.indexOf("=") + 1) : row), ranks.map((each) => {
-        const tally = at.get(`${row}\n${each}`), allowed = tally ? run.levels.filter((level) => tally.levels.has(level)) : [];
+        const tally = at.get(`${row}\n${each}`), allowed = tally ? home.levels.filter((level) => tally.levels.has(level)) : [];
         return cell(tally, { operator, target, validity: "valid", rank: String(each), [rowsAre]: row, reading: COUNTED }, tally && [element("span", { class: "hidden" }, " level "), allowed[0], allowed.length > 1 ? `–${allowed.at(-1)}` : ""], "/");
       })));
       figures.push(element("figure", {}, element("figcaption", {}, title), element("div", { class: "scroll", role: "group", "aria-label": title, tabindex: "0" }, element("table", { class: "heat" },

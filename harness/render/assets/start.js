@@ -7,6 +7,7 @@ function said() {
 
 function follow() {
   const { case: id, on, ...filter } = readFragment();
+  if (need(sliceOf(filter, id), follow)) return;
   const part = !location.hash.includes("=") && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (part && part.matches("details")) {
     part.open = true;
@@ -59,9 +60,28 @@ addEventListener("beforeprint", () => { for (const each of document.querySelecto
 addEventListener("afterprint", () => { setTimeout(fit); for (const each of closed) each.open = false; });
 
 const place = document.getElementById("browser");
-let run, browser;
+let browser;
+
+// Takes the results of an operator's slice, or those of the page, in place of what is shown. Says whether something waits for them.
+function need(operator, then) {
+  if (operator === (run.operator ?? null)) return false;
+  const take = (found, problem = "") => {
+    const focused = document.activeElement.name;
+    run = found;
+    run.operator = operator;
+    place.replaceChildren();
+    browser = new Browser(place);
+    browser.lacks(problem);
+    then();
+    browser.inputs[focused]?.focus();
+  };
+  if (!operator) take(home);
+  else slice(operator).then(take, (error) => take({ ...home }, error.message));
+  return true;
+}
+
 try {
-  run = await decode();
+  home = run = await decode(document.getElementById("data").textContent.trim());
   browser = new Browser(place);
   chooser();
   for (const part of document.querySelectorAll("details.operator")) {

@@ -177,7 +177,7 @@ def _choose(wanted: Version | None, project: Project) -> tuple[Version, Python |
     it."""
     seen: set[Version] = set()
     here = [python.minor for python in pythons()]
-    complete = True
+    complete, others = True, _ALL_PYTHONS
     for python in pythons():
         versions, complete = published(project.name, python.minor)
         seen.update(versions)
@@ -186,6 +186,13 @@ def _choose(wanted: Version | None, project: Project) -> tuple[Version, Python |
             return there[-1], python
         if not complete:
             break
+        if wanted and seen and wanted > max(seen):
+            others = _ALL_PYTHONS[
+                -3:
+            ]  # wheels of a release that is newer than all that are seen are for these
+            ask_ahead(project.name, others)
+            if not any(fitting(wanted, published(project.name, minor).versions) for minor in others):
+                break
         ask_ahead(project.name, here)
     whole = [version for version in fitting(wanted, list(installed(project))) if not faults(version, project)]
     if whole:
@@ -196,10 +203,8 @@ def _choose(wanted: Version | None, project: Project) -> tuple[Version, Python |
         raise TargetUnavailable(
             f"{what}: the package index does not answer; check the network (installed: {known})"
         )
-    ask_ahead(project.name, _ALL_PYTHONS)
-    fitting_pythons = [
-        minor for minor in _ALL_PYTHONS if fitting(wanted, published(project.name, minor).versions)
-    ]
+    ask_ahead(project.name, others)
+    fitting_pythons = [minor for minor in others if fitting(wanted, published(project.name, minor).versions)]
     if fitting_pythons:
         raise TargetUnavailable(
             f"{what} has wheels for Python {', '.join(fitting_pythons)}, and this machine has {', '.join(here)}: install one of the former"

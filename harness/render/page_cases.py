@@ -1,0 +1,144 @@
+"""The single results that a run's page shows: it holds all of a run of up to `WHOLE`, of a larger one those that are
+wrong or not as expected. Those of each operator then lie in a file beside the page, which loads it when asked
+(`data.js`). Such a slice is a script, because a page opened from disk reads nothing else: it sets one text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from harness.model.header import Header
+from harness.model.result import Result
+from harness.model.verdict import DEFECTS
+from harness.render.payload import Payload
+from harness.render.terminal import repeated
+from harness.render.text import visible
+from harness.results import memory
+from harness.results.columns import Dataset
+from harness.results.runfile import RunReader
+from harness.results.tables import Tables
+
+WHOLE = 200_000
+"""Results that a page holds at most, if it holds all of its run's."""
+PICKED = 50_000
+"""Results of a larger run in its page: as many that are not as expected, and as many known defects."""
+OF_OPERATOR = 1_000_000
+"""Results in a slice."""
+FOLDER = "report-cases"
+_FILE = re.compile(r"[A-Za-z][\w.]*")
+Slices = dict[str, str]
+"""The file of each operator, from the page."""
+
+
+class PageCases:
+    """Takes the results of a run as they stream by, after `Tables` has counted them."""
+
+    def __init__(self, run: RunReader) -> None:
+        self.run = run.path
+        self.number = 0
+        self._taken = Counter[bool]()
+        self._picked = _payload(run.header)
+        self._whole: Payload | None = _payload(run.header)
+        self._cells: Counter[tuple[int, int, int]] = Counter()
+
+    @property
+    def cut(self) -> bool:
+        """Whether the page lacks results."""
+        return self._whole is None
+
+    @property
+    def held(self) -> Payload:
+        """What the page holds."""
+        return self._picked if self._whole is None else self._whole
+
+    def add(self, result: Result, kind: int, state: int) -> None:
+        """Take one result with the numbers of its kind and state, as `Tables.add` returns them."""
+        self.number += 1
+        if self.number > WHOLE:
+            self._whole = None
+        said = note(result)
+        if self._whole is not None:
+            self._whole.add(result, kind, state, said)
+        if (result.fails or result.reading in DEFECTS) and self._taken[result.fails] < PICKED:
+            self._taken[result.fails] += 1
+            self._picked.add(result, kind, state, said)
+        self._cells[kind, state, self._picked.entry(result)] += 1
+
+    def about(self, slices: Slices) -> str:
+        """Say what the page lacks, empty where that is nothing."""
+        if not self.cut:
+            return ""
+        most = (
+            f", the first {PICKED:,} each of what is new and of what is known"
+            if PICKED in self._taken.values()
+            else ""
+        )
+        which = f"This page holds {len(self.held):,} of {self.number:,} results: what is not as expected, wrong, crashed or accepted"
+        more = (
+            f"Choose an operator to load all of its results, from {FOLDER}/ beside this page"
+            if slices
+            else "For all of them, write a folder: harness report RUN -o DIR"
+        )
+        return f"{which}{most}. {more}."
+
+    def encode(self, tables: Tables, slices: Slices) -> str:
+        """Return what the page decodes; `tables` counted the same results."""
+        held = self.held
+        held.add_tensors(self.run.parent / "artifacts")
+        if not self.cut:
+            return held.encode(tables)
+        cells = zip(*self._cells, strict=True)
+        columns = dict(zip(("cell_kind", "cell_state", "cell_entry"), cells, strict=True))
+        more = {"run": tables.header.run_id, "slices": slices}
+        return held.encode(tables, more, **columns, cell_number=self._cells.values())
+
+
+def note(result: Result) -> str:
+    """Say more of what happened."""
+    return ", ".join(filter(None, (repeated(result), memory.in_words(result))))
+
+
+def write_slices(run: Path, tables: Tables, folder: Path) -> Slices:
+    """Write the results of each operator that was counted into a folder beside the page; return their files. Errors:
+    UsageError, OSError."""
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    slices: Slices = {}
+    with Dataset("slices") as data:
+        with data.part(RunReader(run)):
+            pass
+        (columns,) = data.paths
+        for number, operator in enumerate(sorted({kind.facets.operator for kind in tables.kinds})):
+            taken = {name.lower() for name in slices.values()}
+            file = f"{FOLDER}/{operator}.js"
+            if not _FILE.fullmatch(operator) or file.lower() in taken:
+                file = f"{FOLDER}/_{number}.js"
+            name = visible(operator)
+            slices[name] = file
+            text = _slice(RunReader(columns, operator), run.parent)
+            key = msgspec.json.encode(name).decode()
+            (folder / file).write_text(f'(globalThis.slices ??= {{}})[{key}] = "{text}";\n', encoding="utf-8")
+    return slices
+
+
+def remove_slices(folder: Path) -> None:
+    """Remove the slices of an earlier report. Errors: OSError."""
+    for file in (folder / FOLDER).glob("*.js"):
+        file.unlink()
+
+
+def _slice(reader: RunReader, folder: Path) -> str:
+    tables, payload = Tables(reader.header, across_targets=False), _payload(reader.header)
+    for result in islice(reader, OF_OPERATOR):
+        payload.add(result, *tables.add(result), note(result))
+    tables.finish(None)
+    payload.add_tensors(folder / "artifacts")
+    return payload.encode(tables, {"run": reader.header.run_id})
+
+
+def _payload(header: Header) -> Payload:
+    return Payload(one_target=len(header.targets) == 1)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.commands.report import write_reports
+from harness.render import page_cases
+from harness.render.html import read_page
+from harness.results.runfile import RunReader, RunWriter
+from tests import many
+from tests.render.test_payload import decoded_text
+from tests.synthetic import end_of
+
+NAMES = ("Abs", "ABS", "../../outside", '"];alert(1);["', "com.microsoft.Gelu")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of operators that no file can be called after, or that one file system takes for the same."""
+    found = list(many.results(len(NAMES), 40))
+    named = [
+        msgspec.structs.replace(each, operator=name, case=each.case.replace(each.operator, name, 1))
+        for each in found
+        for name in [NAMES[int(each.operator.removeprefix("Operator"))]]
+    ]
+    source = many.write_run(tmp_path / "source.jsonl", len(NAMES), 40)
+    path = tmp_path / "run" / "run.jsonl"
+    path.parent.mkdir()
+    with RunWriter(path, RunReader(source).header) as writer:
+        for each in named:
+            writer.add(each)
+        writer.close(end_of(named))
+    return path
+
+
+def test_slices_hold_every_result_of_their_operator(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_cases, "WHOLE", 100)
+    folder = tmp_path / "made" / "here"
+    write_reports(*read_page(run), folder)
+    wanted = Counter((each.case, each.target) for each in RunReader(run))
+    found = Counter[tuple[str, str]]()
+    files = sorted((folder / page_cases.FOLDER).iterdir())
+    assert sorted(path.name for path in tmp_path.rglob("*.js")) == [path.name for path in files]
+    assert len({path.name.lower() for path in files}) == len(NAMES)
+    for file in files:
+        key, text = re.fullmatch(
+            r'\(globalThis\.slices \?\?= \{\}\)\[("(?:[^"\\]|\\.)*")\] = "([\w+/=]+)";\n', file.read_text()
+        ).groups()  # type: ignore[union-attr]
+        data = decoded_text(text)
+        number, starts = -1, [0]
+        for length in data["length"]:
+            starts.append(starts[-1] + length)
+        for step, state in zip(data["case"], data["state"], strict=True):
+            number = (number + step) & 0xFFFFFFFF
+            case = ";".join(data["parts"][part] for part in data["part"][starts[number] : starts[number + 1]])
+            assert case.startswith(f"{json.loads(key)}@")
+            found[case, data["states"][state][0]] += 1
+    assert found == wanted
+
+
+def test_a_single_file_says_what_it_lacks(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_cases, "WHOLE", 100)
+    cases = read_page(run)[1]
+    fails = sum(each.fails for each in RunReader(run))
+    known = sum(each.reading in page_cases.DEFECTS and not each.fails for each in RunReader(run))
+    assert len(cases.held) == fails + known < 600
+    assert cases.about({}) == (
+        f"This page holds {fails + known} of 600 results: what is not as expected, wrong, crashed or accepted. "
+        "For all of them, write a folder: harness report RUN -o DIR."
+    )
