@@ -13,9 +13,12 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from harness.compile.decompile import LeftOut, node_attributes
 from harness.compile.graphs import compile_case
-from harness.model.case import Case, Tensor
+from harness.compile.protos import attribute
+from harness.model.case import Case, Tensor, TensorValue, Value
 from harness.model.caseid import CaseKey
+from harness.model.onnx_schemas import operator_schema
 from harness.model.query import Query
 from harness.run.exporting import export, folder_name
 from harness.specs.calls import call_of
@@ -316,3 +319,36 @@ def test_a_folder_without_tests(tmp_path: Path, make: Callable[[Path], object], 
     make(folder)
     ended = harness("import", folder, "-o", tmp_path / "specs")
     assert (ended.code, complaint(ended)) == (2, f"{folder}: {told}")
+
+
+@pytest.mark.parametrize(
+    ("operator", "name", "value"),
+    [
+        (
+            "Constant",
+            "sparse_value",
+            TensorValue("float32", (2, 3), (1.5, -2.0), TensorValue("int64", (2,), (1, 5))),
+        ),
+        (
+            "Constant",
+            "sparse_value",
+            TensorValue("int8", (2, 3), (7,), TensorValue("int64", (1, 2), (1, 2))),
+        ),
+        ("Optional", "type", "tensor(float)"),
+        ("Optional", "type", "seq(tensor(int64))"),
+        ("Optional", "type", "seq(tensor(bfloat16))"),
+    ],
+)
+def test_attributes_that_are_sparse_tensors_or_types_are_read(operator: str, name: str, value: Value) -> None:
+    schema = operator_schema(operator, 21)
+    node = helper.make_node(operator, [], ["Y"])
+    node.attribute.append(attribute(name, value, schema.attributes[name].type))
+    assert dict(node_attributes(schema, node)) == {name: value}
+
+
+def test_a_type_that_no_spec_writes_is_left_out() -> None:
+    node = helper.make_node("Optional", [], ["Y"])
+    inner = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    node.attribute.append(helper.make_attribute("type", helper.make_map_type_proto(TensorProto.INT64, inner)))
+    with pytest.raises(LeftOut, match="cannot write: a type"):
+        [*node_attributes(operator_schema("Optional", 21), node)]

@@ -27,7 +27,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
         frozenset({"query"}),
     ),
     "specs/graphs/control_flow.py": frozenset(  # whose attributes are graphs
-        {"If", "Loop", "Scan", "then_branch", "else_branch", "cond", "M", "num_scan_inputs"}
+        {"If", "Loop", "Scan", "SequenceMap", "then_branch", "else_branch", "cond", "M", "num_scan_inputs"}
         | {"scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"}
     ),
     "specs/attribute_values.py": frozenset({"indices"}),  # of a sparse tensor

@@ -127,7 +127,7 @@ def _subgraph(graph: FilledGraph, operator: str, opset: int, name: str) -> Graph
     what the operator itself feeds."""
     fed = FED.get(operator, ())
     inputs = [
-        _value(each, *fed[n], "static") if n < len(fed) else ValueInfoProto(name=each)
+        _value(each, *fed[n], "static") if n < len(fed) else _declared(graph, each)
         for n, each in enumerate(graph.inputs)
     ]
     initializers = {} if graph.constants_are_nodes else graph.constants
@@ -135,8 +135,16 @@ def _subgraph(graph: FilledGraph, operator: str, opset: int, name: str) -> Graph
         _nodes(graph, opset, f"{name}_"),
         name,
         inputs,
-        [ValueInfoProto(name=each) for each in graph.outputs],
+        [_declared(graph, each) for each in graph.outputs],
         [tensor_proto(each, tensor) for each, tensor in initializers.items()],
+    )
+
+
+def _declared(graph: FilledGraph, name: str) -> ValueInfoProto:
+    return (
+        _value(name, graph.types[name], (), "undeclared")
+        if name in graph.types
+        else ValueInfoProto(name=name)
     )
 
 

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    TypeProto,
+    helper,
+)
 
 from harness.compile.backend_folders import DataSet, fed_inputs
 from harness.compile.tensor_files import NotFed, tensor_of
@@ -24,7 +33,7 @@ from harness.model.case import (
     Validity,
     Value,
 )
-from harness.model.dtypes import Array
+from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.onnx_schemas import (
     IR_VERSIONS,
     OpsetUnavailable,
@@ -40,7 +49,11 @@ from harness.specs.literal_cases import literal_id, unlike
 
 _NEIGHBOUR = "Identity"
 _UNFORESEEN = "a call that the operator's rules do not foresee"
-_ATTRIBUTES = frozenset({"INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "TENSOR"})
+_NAMED = {"float32": "float", "float64": "double"}
+"""Element types by other names in ONNX's texts."""
+_ATTRIBUTES = frozenset(
+    {"INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "TENSOR", "SPARSE_TENSOR", "TYPE_PROTO"}
+)
 
 
 class LeftOut(Exception):
@@ -179,14 +192,34 @@ def node_attributes(schema: OperatorSchema, node: NodeProto) -> Iterator[tuple[s
 
 
 def _value(value: Any) -> Value:
+    if isinstance(value, SparseTensorProto):
+        return _tensor_value(value.values)._replace(
+            shape=tuple(value.dims), indices=_tensor_value(value.indices)
+        )
+    if isinstance(value, TypeProto):
+        return _type(value)
     if isinstance(value, TensorProto):
-        tensor = _tensor(value.data_type, value)
-        return TensorValue(tensor.dtype, tensor.array.shape, tuple(tensor.array.reshape(-1).tolist()))
+        return _tensor_value(value)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, float | int):
         return value
     return tuple(each.decode(errors="replace") if isinstance(each, bytes) else each for each in value)
+
+
+def _tensor_value(value: TensorProto) -> TensorValue:
+    tensor = _tensor(value.data_type, value)
+    return TensorValue(tensor.dtype, tensor.array.shape, tuple(tensor.array.reshape(-1).tolist()))
+
+
+def _type(value: TypeProto) -> str:
+    """Return a type as ONNX writes it, `tensor(float)` or `seq(tensor(float))`."""
+    if value.HasField("sequence_type"):
+        return f"seq({_type(value.sequence_type.elem_type)})"
+    if not value.HasField("tensor_type") or value.tensor_type.elem_type not in BY_ONNX_NUMBER:
+        raise LeftOut("an attribute of a type that a spec cannot write", "a type")
+    name = BY_ONNX_NUMBER[value.tensor_type.elem_type].name
+    return f"tensor({_NAMED.get(name, name)})"
 
 
 def _call(

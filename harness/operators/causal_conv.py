@@ -33,7 +33,8 @@ def causal_conv(
         number(np.zeros((*input.shape[:2], kept)), input.arithmetic) if past_state is None else past_state
     )
     padded = concatenate([before, input], axis=2)
-    y = functions.conv(padded, weight, bias, (1,), (0, 0), (1,), input.shape[1])
+    nothing = not input.shape[2]
+    y = input if nothing else functions.conv(padded, weight, bias, (1,), (0, 0), (1,), input.shape[1])
     return y if activation == "none" else y * sigmoid(y), padded[:, :, padded.shape[2] - kept :]
 
 

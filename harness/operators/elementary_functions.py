@@ -3,15 +3,26 @@ ones, the error function."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from harness.operators.base import Operator
-from harness.operators.bounded import erf
+from harness.operators.base import Operator, Undefined
+from harness.operators.bounded import Bounded, erf
 from harness.operators.elementwise import ELEMENTWISE
 from harness.operators.formulas import bounded
 
 # Each is the function of its name; Reciprocal: y = 1 / x; Log: the natural logarithm.
 # Outside of its domain a function is NaN (IEEE 754-2019, 9.2; C17, F.10)
+
+
+def erf_of_reals(x: Any) -> Bounded:
+    """Return the error function; of integers ONNX does not say what becomes of a result that is none."""
+    if not isinstance(x, Bounded):
+        raise Undefined("what becomes of a result that is no integer")
+    found: Bounded = erf(x)
+    return found
+
 
 OPERATORS = (
     Operator("Sqrt", ELEMENTWISE, bounded(np.sqrt)),
@@ -30,5 +41,9 @@ OPERATORS = (
     Operator("Asinh", ELEMENTWISE, bounded(np.arcsinh)),
     Operator("Acosh", ELEMENTWISE, bounded(np.arccosh, (0, np.inf))),
     Operator("Atanh", ELEMENTWISE, bounded(np.arctanh)),
+<<<<<<< HEAD
     Operator("Erf", ELEMENTWISE, bounded(erf, (-1, 1))),
+=======
+    Operator("Erf", ELEMENTWISE, bounded(erf_of_reals)),
+>>>>>>> x-ops
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from harness.operators import activations
 from harness.operators.base import Call
 from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh
@@ -56,8 +58,8 @@ def chosen(call: Call, defaults: Sequence[str], directions: int) -> list[tuple[A
 
 def _made(name: str, alphas: Iterator[float], betas: Iterator[float], clip: float | None) -> Activation:
     function = FUNCTIONS[name]
-    alpha = 0.0 if function.alpha is None else next(alphas, function.alpha)
-    beta = 0.0 if function.beta is None else next(betas, function.beta)
+    alpha = 0.0 if function.alpha is None else next(alphas, float(np.float32(function.alpha)))
+    beta = 0.0 if function.beta is None else next(betas, float(np.float32(function.beta)))
 
     def apply(x: Bounded) -> Bounded:
         return function.of(x if clip is None else maximum(minimum(x, clip), -clip), alpha, beta)

@@ -55,8 +55,11 @@ def string_split(x: Array, delimiter: str | None = None, maxsplit: int | None = 
     return found.reshape(*x.shape, found.shape[1]), counts.reshape(x.shape)
 
 
-def regex_full_match(x: Array, pattern: str) -> Array:
+def regex_full_match(x: Array, call: Call) -> Array:
     """Match by the formula above; classes hold ASCII alone, as RE2's do."""
+    pattern = call.parameter("pattern")
+    if not isinstance(pattern, str):
+        raise Undefined("what matches without a pattern")
     compiled = re.compile(pattern, re.ASCII)
     return np.array([compiled.fullmatch(text) is not None for text in x.reshape(-1)], bool).reshape(x.shape)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Choice, Entropy, Operator, Shape, Undefined, ValueKind
 from harness.operators.bounded import Bounded, stack
 from harness.operators.computing import Computing
 from harness.operators.distinct import distinct
@@ -137,6 +137,8 @@ class Unpooling(Windowed):
 
 def col2im(input: Any, call: Call) -> Any:
     """Sum by the formula above: integers wrap."""
+    if not isinstance(input, Bounded) and input.dtype.kind in "bcO":
+        raise Undefined("what the sum of elements that are no real numbers is")
     found, image = blocks(call), tuple(call.parameter("image_shape"))
     count, places = len(image), prod(found.kernel)
     counted = found.outputs(image)

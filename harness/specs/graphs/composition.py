@@ -29,12 +29,24 @@ from harness.model.expected import Expected
 from harness.model.float_formats import FORMATS, encode
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
-from harness.operators.base import Call, Operator, TensorType
+from harness.operators.base import Call, Operator, Shape, TensorType
 from harness.operators.bounded import Bounded, arithmetic, number
 from harness.operators.formulas import FormulaOracle
 from harness.specs.calls import make_call
 from harness.specs.graphs.control_flow import CONTROL_FLOW
-from harness.specs.graphs.known import Known, Within, expected_of, hull, known_of, numbers_of, shape_of
+from harness.specs.graphs.known import (
+    Known,
+    Listed,
+    Shapeless,
+    Value,
+    Within,
+    expected_of,
+    hull,
+    known_of,
+    numbers_of,
+    shape_of,
+    tensor_of,
+)
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
 from harness.specs.literals import MAX_ELEMENTS
 
@@ -49,18 +61,20 @@ def composed(
     """Return what each output of a graph is held against in a declared arithmetic; raise Unfit where a node cannot
     take what it is given. Without `bounds`, element types and shapes are right, and bounds may be too narrow."""
     found = _made(graph, opset, inputs, declared, bounds)
-    return tuple(expected_of(each) if isinstance(each, (Tensor, Within)) else each for each in found)
+    return tuple(
+        expected_of(tensor_of(each)) if isinstance(each, (Tensor, Within, Listed)) else each for each in found
+    )
 
 
 def _made(
-    graph: FilledGraph, opset: int, around: Mapping[str, Known], declared: str, bounds: bool
-) -> list[Known | Expected]:
+    graph: FilledGraph, opset: int, around: Mapping[str, Value], declared: str, bounds: bool
+) -> list[Value | Expected]:
     """Return the outputs of a graph, or of one in a node, whose nodes take tensors `around` it as well."""
-    known: dict[str, Known] = {**around, **graph.constants}
+    known: dict[str, Value] = {**around, **graph.constants}
     expected: dict[str, Expected] = {}
     for node in graph.nodes:
         for name, found in zip(node.outputs, _outputs(node, opset, known, declared, bounds), strict=True):
-            if isinstance(found, (Tensor, Within)):
+            if isinstance(found, (Tensor, Within, Listed)):
                 known[name] = found
             else:
                 expected[name], known[name] = found, known_of(found)
@@ -70,20 +84,64 @@ def _made(
 
 
 def _outputs(
-    node: GraphNode, opset: int, known: Mapping[str, Known], declared: str, bounds: bool
-) -> Iterable[Known | Expected]:
-    """Return the outputs of a node: of exact inputs as its operator's own oracle says."""
-    given = _operands(node, opset, known)
+    node: GraphNode, opset: int, known: Mapping[str, Value], declared: str, bounds: bool
+) -> Iterable[Value | Expected]:
+    """Return the outputs of a node. Those that a sequence or an optional is written out as are one."""
+    values = _operands(node, opset, known)
     if node.operator in CONTROL_FLOW:
 
-        def run(name: str, fed: Sequence[Known] = ()) -> list[Known | Expected]:
+        def run(name: str, fed: Sequence[Value] = ()) -> list[Value | Expected]:
             graph = node.subgraphs[name]
             if len(fed) != len(graph.inputs):
                 raise Unfit(f"{name} of {node.operator} takes {len(fed)} inputs, not {len(graph.inputs)}")
             around = {**known, **dict(zip(graph.inputs, fed, strict=True))}
             return _made(graph, opset, around, declared, bounds)
 
-        return CONTROL_FLOW[node.operator](node, given, run)
+        return CONTROL_FLOW[node.operator](node, values, run)
+    given = dict(_written_out(node, opset, values))
+    found = [*_computed(node, opset, given, declared, bounds)]
+    if any(isinstance(each, Shapeless) for each in given.values()):
+        flat = {name: _flat(each) for name, each in given.items()}
+        if [*map(_form, found)] != [*map(_form, _computed(node, opset, flat, declared, bounds))]:
+            raise Unfit("slices of a body that never runs have no shape")
+    last = operator_schema(node.operator, opset).outputs[-1]
+    if last.sequence or last.optional_type:
+        return [Listed(tuple(map(_known, found[1:])))]
+    return found
+
+
+def _known(found: Known | Expected) -> Known:
+    return found if isinstance(found, (Tensor, Within)) else known_of(found)
+
+
+def _flat(known: Known) -> Known:
+    return Tensor(known.dtype, known.array.reshape(-1)) if isinstance(known, Shapeless) else known
+
+
+def _form(found: Known | Expected) -> tuple[str, Shape]:
+    return found.dtype, shape_of(_known(found))
+
+
+def _written_out(node: GraphNode, opset: int, values: Mapping[str, Value]) -> Iterator[tuple[str, Known]]:
+    """Yield the tensors of sequences as variadic inputs, and that of an optional, if it has one, as a plain one."""
+    schema = operator_schema(node.operator, opset)
+    for name, each in values.items():
+        formal = schema.input(name)
+        assert formal is not None
+        if formal.sequence != (isinstance(each, Listed) and not formal.optional_type):
+            raise Unfit(f"{node.operator} takes {'a sequence' if formal.sequence else 'a tensor'} for {name}")
+        if not isinstance(each, Listed):
+            yield name, each
+        elif formal.sequence:
+            yield from ((f"{name}.{number}", one) for number, one in enumerate(each.tensors))
+        else:
+            yield from ((name, one) for one in each.tensors)
+
+
+def _computed(
+    node: GraphNode, opset: int, given: Mapping[str, Known], declared: str, bounds: bool
+) -> Iterable[Known | Expected]:
+    """Return what a node's operator gives of tensors: of exact ones as its own oracle says."""
     operator = OPERATORS[node.operator]
     call = _call(operator, node, opset, given)
     exact = {name: each for name, each in given.items() if isinstance(each, Tensor)}
@@ -98,16 +156,17 @@ def _outputs(
     return _at_corners(operator, call, given, declared, bounds)
 
 
-def _operands(node: GraphNode, opset: int, known: Mapping[str, Known]) -> dict[str, Known]:
+def _operands(node: GraphNode, opset: int, known: Mapping[str, Value]) -> dict[str, Value]:
     """Return what the node takes under the formal names of its inputs."""
     parameters = operator_schema(node.operator, opset).inputs
-    found: dict[str, Known] = {}
+    found: dict[str, Value] = {}
     for position, name in enumerate(node.inputs):
         formal = parameters[min(position, len(parameters) - 1)]
         if position >= len(parameters) and not formal.variadic:
             raise Unfit(f"{node.operator} takes {len(parameters)} inputs, not {len(node.inputs)}")
         if name:
-            place = f"{formal.name}.{position - len(parameters) + 1}" if formal.variadic else formal.name
+            counted = formal.variadic and not formal.sequence
+            place = f"{formal.name}.{position - len(parameters) + 1}" if counted else formal.name
             found[place] = known[name]
     return found
 
@@ -130,7 +189,9 @@ def _call(operator: Operator, node: GraphNode, opset: int, given: Mapping[str, K
         if name in operator.constants and isinstance(each, Tensor)
     }
     types = {name: TensorType(each.dtype, shape_of(each)) for name, each in given.items()}
-    return make_call(operator, opset, types, node.attributes, constants, None, len(node.outputs))
+    several = schema.outputs[-1].sequence or schema.outputs[-1].optional_type
+    count = None if several else len(node.outputs)
+    return make_call(operator, opset, types, node.attributes, constants, None, count)
 
 
 def _moved(oracle: FormulaOracle, call: Call, given: Mapping[str, Known]) -> Iterator[Known]:

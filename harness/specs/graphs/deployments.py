@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from harness.model.case import DEPLOYMENTS, Case
 from harness.model.target_info import DML
 from harness.operators import OPERATORS
@@ -17,7 +19,7 @@ from harness.specs.covering import covering
 from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import Pattern
 from harness.specs.graphs.schema import GraphSweep
-from harness.specs.graphs.variations import DEPLOYED, at_level, cases_of, combined, made
+from harness.specs.graphs.variations import DEPLOYED, at_level, cases_of, combined, made, misfit
 
 _REFUSED = {
     "concurrent": "DirectML's execution provider forbids runs of one session at the same time",
@@ -39,7 +41,7 @@ def _deployed(pattern: Pattern, sweep: GraphSweep) -> Iterator[Case]:
     base = {**next(combined(pattern, sweep)), "shapes": "symbolic", "exposed": ""}
     plain = made(pattern, sweep, base)
     for levels in _deployments(plain):
-        exposed = _inner_values(plain)[0] if levels["exposed"] else ""
+        exposed = _inner_value(plain) if levels["exposed"] else ""
         case = made(pattern, sweep, {**base, **levels, "exposed": exposed})
         yield at_level(case, levels["optimization"])
 
@@ -74,15 +76,16 @@ def _without(case: Case) -> Iterator[Level]:
         yield "initializers", "shared"
     if not any(each.shape for each in fed):
         yield "dimensions", "fixed"
-    if not _inner_values(case):
+    if not _inner_value(case):
         yield "exposed", "value"
 
 
-def _inner_values(case: Case) -> list[str]:
-    """Return the values that nodes make and that are no outputs."""
+def _inner_value(case: Case) -> str:
+    """Return the first tensor that a node makes and that is no output."""
     graph = filled_graph(OPERATORS[case.operator], call_of(case))
-    made = (name for node in graph.nodes for name in node.outputs if name)
-    return [name for name in made if name not in graph.outputs]
+    inner = (name for node in graph.nodes for name in node.outputs if name and name not in graph.outputs)
+    shown = (msgspec.structs.replace(case, attributes={**case.attributes, "exposed": name}) for name in inner)
+    return next((str(each.attributes["exposed"]) for each in shown if misfit(each) is None), "")
 
 
 def refusal(case: Case, provider: str) -> str | None:

@@ -1,4 +1,5 @@
-"""What is known of a tensor between the nodes of a graph: its elements to the bit, or numbers `Within` a bound."""
+"""What is known of a value between the nodes of a graph: a tensor's elements to the bit, or numbers `Within` a bound;
+tensors that are `Listed`, as a sequence or an optional holds them."""
 
 from __future__ import annotations
 
@@ -30,7 +31,20 @@ class Within(NamedTuple):
         return self.value.shape
 
 
+class Shapeless(Tensor):
+    """A tensor without elements, of which ONNX states no shape: its array has one of several."""
+
+
 Known = Tensor | Within
+
+
+class Listed(NamedTuple):
+    """The tensors of a sequence, or of an optional, which has one or none."""
+
+    tensors: tuple[Known, ...]
+
+
+Value = Known | Listed
 
 
 def shape_of(known: Known) -> Shape:
@@ -85,6 +99,13 @@ def numbers_of(tensor: Tensor) -> Float64:
     return np.asarray(tensor.array, np.float64)
 
 
+def tensor_of(value: Value) -> Known:
+    """Return a value that is a tensor."""
+    if isinstance(value, Listed):
+        raise Unfit("a sequence or an optional where a tensor is needed")
+    return value
+
+
 def sliced(known: Known, at: int, axis: int) -> Known:
     """Return the slice at an index of an axis."""
     if isinstance(known, Tensor):
@@ -110,6 +131,8 @@ def stacked(several: Sequence[Known], axis: int = 0) -> Known:
 
 def expected_of(known: Known) -> Expected:
     """Return what an output is held against."""
+    if isinstance(known, Shapeless):
+        raise Unfit("slices of a body that never runs have no shape")
     if isinstance(known, Tensor):
         return Exact(known)
     if DTYPES[known.dtype].is_float:

@@ -49,13 +49,14 @@ class GraphNode(NamedTuple):
 
 class FilledGraph(NamedTuple):
     """The graph of one choice of parameters, or one in a node, to which its operator may feed `inputs`;
-    `constants_are_nodes` in place of initializers."""
+    `constants_are_nodes` in place of initializers; `types` are those declared of its inputs and outputs."""
 
     nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, Tensor]
     constants_are_nodes: bool
     inputs: tuple[str, ...] = ()
+    types: Mapping[str, str] = MappingProxyType({})
 
     @property
     def own(self) -> set[str]:
@@ -154,6 +155,7 @@ class Pattern:
             self._constants(graph.constants, given, types),
             given["constants"] == "node",
             graph.inputs,
+            {name: self.type_of(each, types) for name, each in graph.types.items()},
         )
 
     def _node(

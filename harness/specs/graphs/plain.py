@@ -153,6 +153,7 @@ def _entries(nodes: Sequence[GraphNode]) -> tuple[NodeEntry, ...]:
 def _subgraph(graph: FilledGraph) -> Subgraph:
     return Subgraph.model_construct(
         inputs=graph.inputs,
+        types=dict(graph.types),
         constants=_constants(graph.constants),
         nodes=_entries(graph.nodes),
         outputs=graph.outputs,

@@ -93,9 +93,11 @@ class NodeEntry(Strict):
 
 class Subgraph(Strict):
     """A graph that is an attribute of a node, such as a branch; its nodes take tensors around it as well. `inputs` are
-    what the operator feeds it, if it does."""
+    what the operator feeds it, if it does. `types` are element types of inputs and outputs that are declared, which
+    SequenceMap needs."""
 
     inputs: Operands = ()
+    types: dict[Text, Text] = {}
     constants: dict[Text, Constant] = {}
     nodes: Annotated[tuple[NodeEntry, ...], Field(min_length=1, max_length=64)]
     outputs: Operands

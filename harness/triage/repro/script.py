@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from harness.model.case import Tensor, Validity
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
-from harness.model.errors import HarnessFault
+from harness.model.errors import UsageError
 from harness.model.expected import Approx, Expected, OfLaw, OneOf
 from harness.model.float_formats import FORMATS
 from harness.model.onnx_schemas import IR_VERSIONS, opset_imports
@@ -132,7 +132,9 @@ def expected_lines(expected: Sequence[Expected] | None, validity: Validity) -> l
                 f"    {{'value': {value}, 'bound': {bound}, 'overflow': {FORMATS[each.dtype].overflow!r}}},"
             )
         elif isinstance(each, OfLaw):
-            raise HarnessFault("no script judges what is drawn: run the case itself, with `harness run -k`")
+            raise UsageError(
+                f"no script judges what is drawn ({each.says}): run the case itself, with `harness run -k`"
+            )
         else:
             candidates = each.candidates if isinstance(each, OneOf) else (each.tensor,)
             found.append(f"    {{'any': [{', '.join(map(written_array, candidates))}]}},")

@@ -1,0 +1,76 @@
+"""Calls at the edges of what operators are defined for: results, or the reason why nothing defines one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from harness.model.case import Tensor, Value
+from harness.model.expected import Approx, Expected
+from harness.operators import OPERATORS
+from harness.operators.base import TensorType, Undefined
+from harness.specs.calls import make_call
+
+
+def expected(
+    name: str, opset: int, inputs: Mapping[str, Tensor], attributes: Mapping[str, Value]
+) -> list[Expected]:
+    operator = OPERATORS[name]
+    types = {key: TensorType(each.dtype, each.array.shape) for key, each in inputs.items()}
+    constants = {key: each.array for key, each in inputs.items() if key in operator.constants}
+    return [*operator.oracle(make_call(operator, opset, types, attributes, constants), inputs, "ieee")]
+
+
+TEXTS = Tensor("string", np.full((1, 4, 4), "a", object))
+SHAPES = {
+    "image_shape": Tensor("int64", np.array([3, 3])),
+    "block_shape": Tensor("int64", np.array([2, 2])),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("Erf", {"input": Tensor("int32", np.ones(3, np.int32))}),
+        ("Col2Im", {"input": TEXTS, **SHAPES}),
+        ("Col2Im", {"input": Tensor("bool", np.ones((1, 4, 4), bool)), **SHAPES}),
+        ("RegexFullMatch", {"X": TEXTS}),
+    ],
+)
+def test_nothing_defines_a_result(name: str, inputs: Mapping[str, Tensor]) -> None:
+    with pytest.raises(Undefined):
+        expected(name, 22, inputs, {})
+
+
+@pytest.mark.parametrize("activation", ["none", "silu"])
+def test_a_causal_convolution_of_length_0_keeps_its_state(activation: str) -> None:
+    state = np.arange(8, dtype="f4").reshape(2, 2, 2)
+    inputs = {
+        "input": Tensor("float32", np.zeros((2, 2, 0), "f4")),
+        "weight": Tensor("float32", np.ones((2, 1, 3), "f4")),
+        "past_state": Tensor("float32", state),
+    }
+    output, present = expected("CausalConvWithState", 27, inputs, {"activation": activation})
+    assert output.shape == (2, 2, 0)
+    assert isinstance(present, Approx)
+    assert np.array_equal(present.value, state)
+
+
+@pytest.mark.parametrize(("name", "gates"), [("GRU", 3), ("LSTM", 4), ("RNN", 1)])
+def test_defaults_of_activations_are_float32(name: str, gates: int) -> None:
+    inputs = {
+        "X": Tensor("float64", np.full((1, 1, 2), 0.3)),
+        "W": Tensor("float64", np.full((1, gates, 2), -0.4)),
+        "R": Tensor("float64", np.full((1, gates, 1), 0.2)),
+    }
+    names = ("LeakyRelu",) * {"GRU": 2, "LSTM": 3, "RNN": 1}[name]
+    attributes: dict[str, Value] = {"hidden_size": 1, "activations": names}
+    given = {**attributes, "activation_alpha": (float(np.float32(0.01)),) * len(names)}
+    for one, other in zip(
+        expected(name, 14, inputs, attributes), expected(name, 14, inputs, given), strict=True
+    ):
+        assert isinstance(one, Approx)
+        assert isinstance(other, Approx)
+        assert np.array_equal(one.value, other.value)
