@@ -41,9 +41,5 @@ OPERATORS = (
     Operator("Asinh", ELEMENTWISE, bounded(np.arcsinh)),
     Operator("Acosh", ELEMENTWISE, bounded(np.arccosh, (0, np.inf))),
     Operator("Atanh", ELEMENTWISE, bounded(np.arctanh)),
-<<<<<<< HEAD
-    Operator("Erf", ELEMENTWISE, bounded(erf, (-1, 1))),
-=======
-    Operator("Erf", ELEMENTWISE, bounded(erf_of_reals)),
->>>>>>> x-ops
+    Operator("Erf", ELEMENTWISE, bounded(erf_of_reals, (-1, 1))),
 )
