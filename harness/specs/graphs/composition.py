@@ -78,7 +78,10 @@ def _made(
                 known[name] = found
             else:
                 expected[name], known[name] = found, known_of(found)
-            if name and (count := math.prod(shape_of(known[name]))) > MAX_ELEMENTS:
+            value = known[name]
+            tensors = value.tensors if isinstance(value, Listed) else (value,)
+            count = max((math.prod(shape_of(each)) for each in tensors), default=0)
+            if name and count > MAX_ELEMENTS:
                 raise Unfit(f"{name} has {count:,} elements, above the limit of {MAX_ELEMENTS:,} per tensor")
     return [expected.get(name) or known[name] for name in graph.outputs]
 
