@@ -31,13 +31,10 @@ def finish(path: Path) -> None:
     report, cases = read_page(path)
     also = "report.md  report.html"
     try:
-        if long and report.tables.end is not None:  # before the reports, which read its slices from it
+        write_reports(report, cases, path.parent)
+        if long and report.tables.end is not None:
             write_report(path, "parquet", path.with_name(f"run{columns.SUFFIX}"))
             also = f"run{columns.SUFFIX}  {also}"
-    except UsageError as error:
-        click.echo(f"harness: {error}", err=True)
-    try:
-        write_reports(report, cases, path.parent)
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")

@@ -102,7 +102,7 @@ def write_reports(report: Report, cases: PageCases, folder: Path) -> None:
         write_whole(folder / "report.md", [render_markdown(report)])
         remove_slices(folder)
         if cases.cut:
-            slices = write_slices(cases.run, report.tables, folder)
+            slices = write_slices(cases.run, folder)
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from error
     finally:

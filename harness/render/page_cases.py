@@ -5,7 +5,9 @@ wrong or not as expected. Those of each operator then lie in a file beside the p
 
 from __future__ import annotations
 
+import gzip
 import re
+import tempfile
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -19,7 +21,6 @@ from harness.render.payload import Payload
 from harness.render.terminal import repeated
 from harness.render.text import visible
 from harness.results import memory
-from harness.results.columns import Dataset
 from harness.results.runfile import RunReader
 from harness.results.tables import Tables
 
@@ -29,6 +30,8 @@ PICKED = 50_000
 """Results of a larger run in its page: as many that are not as expected, and as many known defects."""
 OF_OPERATOR = 1_000_000
 """Results in a slice."""
+_TOGETHER = 200
+"""Results of an operator that are packed at once."""
 FOLDER = "report-cases"
 _FILE = re.compile(r"[A-Za-z][\w.]*")
 Slices = dict[str, str]
@@ -103,26 +106,48 @@ def note(result: Result) -> str:
     return ", ".join(filter(None, (repeated(result), memory.in_words(result))))
 
 
-def write_slices(run: Path, tables: Tables, folder: Path) -> Slices:
-    """Write the results of each operator that was counted into a folder beside the page; return their files. Errors:
-    UsageError, OSError."""
+def write_slices(run: Path, folder: Path) -> Slices:
+    """Write the results of each operator into a folder beside the page; return their files. Errors: UsageError,
+    OSError."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     slices: Slices = {}
-    with Dataset("slices") as data:
-        with data.part(RunReader(run)):
-            pass
-        (columns,) = data.paths
-        for number, operator in enumerate(sorted({kind.facets.operator for kind in tables.kinds})):
+    with tempfile.TemporaryDirectory(prefix="harness-slices-") as parts:
+        for number, (operator, part) in enumerate(sorted(_parts(RunReader(run), Path(parts)).items())):
             taken = {name.lower() for name in slices.values()}
             file = f"{FOLDER}/{operator}.js"
             if not _FILE.fullmatch(operator) or file.lower() in taken:
                 file = f"{FOLDER}/_{number}.js"
             name = visible(operator)
             slices[name] = file
-            text = _slice(RunReader(columns, operator), run.parent)
+            text = _slice(RunReader(part), run.parent)
             key = msgspec.json.encode(name).decode()
             (folder / file).write_text(f'(globalThis.slices ??= {{}})[{key}] = "{text}";\n', encoding="utf-8")
     return slices
+
+
+def _parts(run: RunReader, folder: Path) -> dict[str, Path]:
+    """Divide a run into packed ones without an end, one for each operator."""
+    encode = msgspec.json.Encoder().encode
+    files: dict[str, Path] = {}
+    held: dict[str, list[bytes]] = {}
+
+    def write(operator: str) -> None:
+        with open(files[operator], "ab") as file:
+            file.write(gzip.compress(b"\n".join([*held.pop(operator), b""]), 1))
+
+    for result in run:
+        operator = result.operator
+        if operator not in files:
+            files[operator] = folder / f"{len(files)}.jsonl.gz"
+            of = {name: each for name, each in run.header.origins.items() if name.startswith(f"{operator}:")}
+            held[operator] = [encode(msgspec.structs.replace(run.header, origins=of))]
+        lines = held.setdefault(operator, [])
+        lines.append(encode(result))
+        if len(lines) >= _TOGETHER:
+            write(operator)
+    for operator in list(held):
+        write(operator)
+    return files
 
 
 def remove_slices(folder: Path) -> None:

@@ -191,7 +191,6 @@ class Payload:
         """Return everything as base64 text; `tables` counted the same results or more, `more` and `columns` are what else
         the page is told."""
         operators = {name.partition(":")[0] for name in tables.header.origins}
-        counted = {kind.facets.operator for kind in tables.kinds}
         return self.encode_with(
             {
                 **(more or {}),
@@ -213,7 +212,6 @@ class Payload:
                         host(page) and page,
                     )
                     for name, each in tables.header.origins.items()
-                    if name.partition(":")[0] in counted
                     for page in [document(each.source or "", operators)]
                 },
                 "seed": tables.header.seed,

@@ -226,9 +226,8 @@ def _names(sql: Any, path: Path) -> set[str]:
     return {row[0] for row in sql.execute(f"DESCRIBE FROM {_source(path)}").fetchall()}
 
 
-def lines(path: Path, operator: str | None = None) -> Iterator[bytes]:
-    """Yield the lines of the run file that the columns are of, or its header and the results of an operator. Errors:
-    UsageError that names the file."""
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of the run file that the columns are of. Errors: UsageError that names the file."""
     with _engine(f"{path}: damaged columns") as sql:
         marks, has = _marks(sql, path), _names(sql, path)
         version = marks.get("columns")
@@ -245,15 +244,10 @@ def lines(path: Path, operator: str | None = None) -> Iterator[bytes]:
         found = [each for each in _fields() if each.name in has]
         line = ", ".join(each.member("") for each in found)
         rows_of = _cast(path, {each.name: each.type for each in found})
-        where = "" if operator is None else f"WHERE operator = {sql_text(operator)}"
-        sql.execute(
-            f"""SELECT encode(concat('{{"type":"result"', {line}, '}}', chr(10))) FROM ({rows_of}) {where}"""
-        )
+        sql.execute(f"""SELECT encode(concat('{{"type":"result"', {line}, '}}', chr(10))) FROM ({rows_of})""")
         while batch := sql.fetchmany(_TOGETHER):
             for (row,) in batch:
                 yield row
-        if operator is not None:
-            return
         if marks.get("end", "null") != "null":
             yield marks["end"].encode() + b"\n"
         if marks.get("cut") == "true":

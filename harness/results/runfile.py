@@ -169,10 +169,9 @@ def run_file(path: Path) -> Path:
     return next((name for name in names if name.exists()), names[0])
 
 
-def lines(path: Path, operator: str | None = None) -> Iterator[bytes]:
-    """Yield the lines of a run file, plain, compressed or as columns, or of columns those of an operator. Errors: UsageError
-    that names the file."""
-    return columns.lines(path, operator) if columns.there(path) else packed.lines(path)
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a run file, plain, compressed or as columns. Errors: UsageError that names the file."""
+    return columns.lines(path) if columns.there(path) else packed.lines(path)
 
 
 class RunReader:
@@ -182,15 +181,15 @@ class RunReader:
     target's, a line after the end, and an end that counts other results than there are, are damage.
     """
 
-    def __init__(self, path: Path, operator: str | None = None) -> None:
-        """Open a run file, plain, compressed (`packed`) or as columns, or the one in a folder; of columns, `operator` reads
-        its results alone, without the end. Errors: UsageError naming file and line."""
+    def __init__(self, path: Path) -> None:
+        """Open a run file, plain, compressed (`packed`) or as columns, or the one in a folder. Errors: UsageError naming
+        file and line."""
         self.path = run_file(path)
         self.end: End | None = None
         self.truncated = False
         self.bytes_read = 0
         """Bytes of the header and of the complete results: where a continued run goes on."""
-        self._lines = lines(self.path, operator)
+        self._lines = lines(self.path)
         first = next(self._lines, None)
         if first is None:
             raise UsageError(f"{self.path}: the run file is empty")
