@@ -134,7 +134,7 @@ def _cannot_gather(n: Dimensions, call: Call) -> str | None:
     shape, axis = call.inputs["scales"].shape, n["quantize_axis"] % rank
     alike = (
         one == held or (floats and one == 1 and at != axis)
-        for at, (one, held) in enumerate(zip(shape, scales))
+        for at, (one, held) in enumerate(zip(shape, scales, strict=False))
     )
     if len(shape) != rank or not all(alike):
         return "one scale for each block"
