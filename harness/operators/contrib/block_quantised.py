@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
+from harness.model.float_formats import MINIFLOATS, decode
 from harness.operators.base import Call, Choice, Operator, Shape
 from harness.operators.bounded import Bounded, repeat, take, where
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
@@ -86,11 +87,13 @@ def gather_blocks(
     """Dequantise by the formula above, then gather."""
     packed = call.inputs["data"].dtype == "uint8"
     q = unpacked(data, bits) if packed else data
+    if call.first.dtype in MINIFLOATS:
+        q = decode(call.first.dtype, data)
     zero = np.full(scales.shape, 2 ** (bits - 1) if packed else 0)
     if zero_points is not None:
         zero = (unpacked(zero_points, bits) if packed else zero_points)[..., : scales.shape[-1]]
     extent, at = q.shape[quantize_axis], gather_axis % q.ndim
-    shift, scale = (blockwise(each, block_size, extent, quantize_axis) for each in (zero, scales))
+    shift, scale = (blockwise(each, block_size or extent, extent, quantize_axis) for each in (zero, scales))
     w = scale * (q.astype(float) - shift.astype(float))
     inside = (indices >= -q.shape[at]) & (indices < q.shape[at])
     shown = inside.reshape(*(1,) * at, *indices.shape, *(1,) * (q.ndim - 1 - at))
@@ -123,10 +126,17 @@ def _cannot_gather(n: Dimensions, call: Call) -> str | None:
         return "axes in [-r, r-1]"
     if packed and (gather % rank or (n["bits"] < 8 and n["quantize_axis"] % rank == 0)):
         return "bytes are gathered on axis 0, and quantised along another"
-    if block < 16 or block & (block - 1):
-        return "block_size is a power of 2 and not smaller than 16"
-    scales, zero = _blocks(call), call.inputs.get("zero_points")
-    if call.inputs["scales"].shape != scales:
+    floats, scales, zero = call.first.dtype in MINIFLOATS, _blocks(call), call.inputs.get("zero_points")
+    if (block < 16 or block & (block - 1)) and not (floats and block == 0):
+        return "block_size is a power of 2 and not smaller than 16, or 0 for floats"
+    if floats and zero is not None:
+        return "floats have no zero points"
+    shape, axis = call.inputs["scales"].shape, n["quantize_axis"] % rank
+    alike = (
+        one == held or (floats and one == 1 and at != axis)
+        for at, (one, held) in enumerate(zip(shape, scales, strict=False))
+    )
+    if len(shape) != rank or not all(alike):
         return "one scale for each block"
     held = (*scales[:-1], -(-scales[-1] // (8 // n["bits"]))) if packed else scales
     return None if zero is None or zero.shape == held else "one zero point for each block"
@@ -137,7 +147,8 @@ def _blocks(call: Call) -> Shape:
     shape, bits = list(call.first.shape), call.parameter("bits")
     shape[-1] *= 8 // bits if call.first.dtype == "uint8" else 1
     axis = call.parameter("quantize_axis") % len(shape)
-    return tuple(-(-n // call.parameter("block_size")) if at == axis else n for at, n in enumerate(shape))
+    block = call.parameter("block_size") or shape[axis] or 1
+    return tuple(-(-n // block) if at == axis else n for at, n in enumerate(shape))
 
 
 def _gathered(call: Call) -> tuple[Shape, ...]:
@@ -166,6 +177,9 @@ class GatheringBlocks(Dimensioned):
         found = _blocks(call)
         if name == "zero_points" and call.first.dtype == "uint8":
             found = (*found[:-1], -(-found[-1] // (8 // call.parameter("bits"))))
+        if relation == "one":
+            axis = call.parameter("quantize_axis") % rank
+            return tuple(extent if at == axis else 1 for at, extent in enumerate(found))
         return (*found[:-1], found[-1] + (relation == "unlike"))
 
 
