@@ -31,10 +31,10 @@ from tools.operator_cost import python_lines, yaml_lines
 _BODY = "a graph as attribute: cases are in [graphs](graphs.md#graphs-in-nodes)"
 WITHOUT_SPEC = {
     "If": _BODY,
-    "ImageDecoder": "no case yet, the CPU provider has no kernel",
+    "ImageDecoder": "neither provider has a kernel, so every case would be `not supported`",
     "Loop": _BODY,
     "Scan": _BODY,
-    "SequenceMap": "a graph as attribute, on sequences: no case yet",
+    "SequenceMap": _BODY,
 }
 """Why an operator of ONNX's default domain has no spec."""
 
