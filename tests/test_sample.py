@@ -75,6 +75,14 @@ def test_the_published_run_has_every_result_in_order(run: Path, tmp_path: Path) 
         )
 
 
+def test_an_error_keeps_who_refused(tmp_path: Path) -> None:
+    result = next(iter(RunReader(with_message(tmp_path, "no"))))
+    refused = msgspec.structs.replace(result, error=Error("Fail", "no", "core"))
+    run = synthetic.write_results(tmp_path / "refused.jsonl", [refused], {"cpu": CPU})
+    sample.publish(run, tmp_path / "sample")
+    assert [each.error for each in RunReader(tmp_path / "sample")] == [refused.error]
+
+
 @pytest.mark.slow
 def test_its_reports_are_made_of_it_alone(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "sample"

@@ -30,7 +30,7 @@ from harness.commands.named_path import NamedPath
 from harness.commands.report import write_report
 from harness.model.errors import HarnessError, HarnessFault, TargetUnavailable, UsageError
 from harness.model.header import Header
-from harness.model.result import Error, Result
+from harness.model.result import Result
 from harness.render.page_cases import WHOLE
 from harness.render.text import without_paths
 from harness.results.runfile import RunReader, run_file
@@ -131,7 +131,7 @@ def published(reader: RunReader) -> Iterator[bytes]:
 def _published(result: Result) -> Result:
     error = result.error
     if error is not None:
-        error = Error(error.class_, without_paths(error.message))
+        error = msgspec.structs.replace(error, message=without_paths(error.message))
     return msgspec.structs.replace(result, error=error, seconds=float(f"{result.seconds:.2g}"))
 
 

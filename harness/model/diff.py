@@ -148,7 +148,7 @@ def _within(expected: Approx, actual: Tensor) -> OutputComparison:
         total=wrong.size,
         first_index=first,
         expected=write_bounded(float(expected.value[first]), float(expected.bound[first]))
-        + _within_limits(expected, first),
+        + _broken_limits(expected, actual, first),
         actual=write_at(actual.dtype, actual.array, first),
         error=error if np.isfinite(error) else None,
         bound=float(expected.bound[first]),
@@ -172,12 +172,13 @@ def _accuracy(expected: Approx, apart: Float64) -> Accuracy:
     )
 
 
-def _within_limits(expected: Approx, at: tuple[int, ...]) -> str:
-    """Write the limits of an element: ` within [-1, 1]`."""
+def _broken_limits(expected: Approx, actual: Tensor, at: tuple[int, ...]) -> str:
+    """Write the limits of an element that is beyond them: ` within [-1, 1]`."""
     if expected.limits is None:
         return ""
     least, most = (float(np.broadcast_to(each, expected.shape)[at]) for each in expected.limits)
-    return f" within [{least:.9g}, {most:.9g}]"
+    inside = least <= float(decode(actual.dtype, actual.array)[at]) <= most
+    return "" if inside else f" within [{least:.9g}, {most:.9g}]"
 
 
 def write_bounded(value: float, bound: float) -> str:

@@ -23,7 +23,7 @@ from harness.specs.calls import call_of
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.control_flow import CONTROL_FLOW, Found, Run, choose, loop, scan, sequence_map
 from harness.specs.graphs.deployments import graph_cases
-from harness.specs.graphs.known import Known, Listed
+from harness.specs.graphs.known import Known, TensorList
 from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import GraphNode, Unfit
 from harness.specs.graphs.plain import forget, plain_graph
@@ -217,7 +217,7 @@ MISTAKES: Mapping[str, tuple[str, Callable[[GraphNode, Mapping[str, Known], Run]
     ),
     "SequenceMap: one tensor less": (
         "SequenceMap",
-        lambda n, g, run: [Listed(each.tensors[:-1]) for each in sequence_map(n, g, run)],
+        lambda n, g, run: [TensorList(each.tensors[:-1]) for each in sequence_map(n, g, run)],
     ),
     "SequenceMap: the outputs changed": ("SequenceMap", lambda n, g, run: sequence_map(n, g, run)[::-1]),
     "Scan: the first state in every run": (

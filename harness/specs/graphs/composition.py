@@ -36,8 +36,8 @@ from harness.specs.calls import make_call
 from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.known import (
     Known,
-    Listed,
     Shapeless,
+    TensorList,
     Value,
     Within,
     expected_of,
@@ -62,7 +62,8 @@ def composed(
     take what it is given. Without `bounds`, element types and shapes are right, and bounds may be too narrow."""
     found = _made(graph, opset, inputs, declared, bounds)
     return tuple(
-        expected_of(tensor_of(each)) if isinstance(each, (Tensor, Within, Listed)) else each for each in found
+        expected_of(tensor_of(each)) if isinstance(each, (Tensor, Within, TensorList)) else each
+        for each in found
     )
 
 
@@ -74,12 +75,12 @@ def _made(
     expected: dict[str, Expected] = {}
     for node in graph.nodes:
         for name, found in zip(node.outputs, _outputs(node, opset, known, declared, bounds), strict=True):
-            if isinstance(found, (Tensor, Within, Listed)):
+            if isinstance(found, (Tensor, Within, TensorList)):
                 known[name] = found
             else:
                 expected[name], known[name] = found, known_of(found)
             value = known[name]
-            tensors = value.tensors if isinstance(value, Listed) else (value,)
+            tensors = value.tensors if isinstance(value, TensorList) else (value,)
             count = max((math.prod(shape_of(each)) for each in tensors), default=0)
             if name and count > MAX_ELEMENTS:
                 raise Unfit(f"{name} has {count:,} elements, above the limit of {MAX_ELEMENTS:,} per tensor")
@@ -109,7 +110,7 @@ def _outputs(
             raise Unfit("slices of a body that never runs have no shape")
     last = operator_schema(node.operator, opset).outputs[-1]
     if last.sequence or last.optional_type:
-        return [Listed(tuple(map(_known, found[1:])))]
+        return [TensorList(tuple(map(_known, found[1:])))]
     return found
 
 
@@ -131,9 +132,9 @@ def _written_out(node: GraphNode, opset: int, values: Mapping[str, Value]) -> It
     for name, each in values.items():
         formal = schema.input(name)
         assert formal is not None
-        if formal.sequence != (isinstance(each, Listed) and not formal.optional_type):
+        if formal.sequence != (isinstance(each, TensorList) and not formal.optional_type):
             raise Unfit(f"{node.operator} takes {'a sequence' if formal.sequence else 'a tensor'} for {name}")
-        if not isinstance(each, Listed):
+        if not isinstance(each, TensorList):
             yield name, each
         elif formal.sequence:
             yield from ((f"{name}.{number}", one) for number, one in enumerate(each.tensors))

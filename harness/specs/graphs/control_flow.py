@@ -12,8 +12,8 @@ from harness.model.expected import Expected
 from harness.operators.base import Shape
 from harness.specs.graphs.known import (
     Known,
-    Listed,
     Shapeless,
+    TensorList,
     Value,
     Within,
     known_of,
@@ -112,19 +112,19 @@ def _one(known: Known, axis: int) -> Known:
 def sequence_map(node: GraphNode, given: Mapping[str, Value], run: Run) -> Found:
     """Return the sequences of what the body gives of the tensors at each place."""
     first, *others = given.values()
-    assert isinstance(first, Listed)
-    if any(isinstance(each, Listed) and len(each.tensors) != len(first.tensors) for each in others):
+    assert isinstance(first, TensorList)
+    if any(isinstance(each, TensorList) and len(each.tensors) != len(first.tensors) for each in others):
         raise Unfit("SequenceMap of sequences of one length")
     found = [
-        run("body", [each.tensors[n] if isinstance(each, Listed) else each for each in given.values()])
+        run("body", [each.tensors[n] if isinstance(each, TensorList) else each for each in given.values()])
         for n in range(len(first.tensors))
     ]
     columns = [[tensor_of(_known(run_of[n])) for run_of in found] for n in range(len(node.outputs))]
-    return [Listed(tuple(column)) for column in columns]
+    return [TensorList(tuple(column)) for column in columns]
 
 
 def _known(found: Value | Expected) -> Value:
-    return found if isinstance(found, (Tensor, Within, Listed)) else known_of(found)
+    return found if isinstance(found, (Tensor, Within, TensorList)) else known_of(found)
 
 
 def _form(value: Value) -> tuple[str, Shape]:

@@ -1,5 +1,5 @@
 """What is known of a value between the nodes of a graph: a tensor's elements to the bit, or numbers `Within` a bound;
-tensors that are `Listed`, as a sequence or an optional holds them."""
+tensors that are `TensorList`, as a sequence or an optional holds them."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Shapeless(Tensor):
 Known = Tensor | Within
 
 
-class Listed(NamedTuple):
+class TensorList(NamedTuple):
     """The tensors of a sequence, or of an optional, which has one or none."""
 
     tensors: tuple[Known, ...]
 
 
-Value = Known | Listed
+Value = Known | TensorList
 
 
 def shape_of(known: Known) -> Shape:
@@ -101,7 +101,7 @@ def numbers_of(tensor: Tensor) -> Float64:
 
 def tensor_of(value: Value) -> Known:
     """Return a value that is a tensor."""
-    if isinstance(value, Listed):
+    if isinstance(value, TensorList):
         raise Unfit("a sequence or an optional where a tensor is needed")
     return value
 
