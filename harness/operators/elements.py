@@ -7,7 +7,7 @@ largest and the smallest normal numbers, for integers their limits and neighbour
 with payloads; subnormal: subnormals of both signs, beside zeros; fine: any float in -20..20; close: eight
 neighbours of both signs, which a narrower type takes for one another: integers from 2**53 on, in 32 bits from
 2**24 and in 16 from 2**11, floats from 1; scattered: integers, of which one at least, and one in 32, is NaN,
-infinite or -0.
+infinite or -0, and in every second tensor the first or the last.
 
 Kinds for operators that integers overflow or forbid: terms, half of the range about 0, of which two can be
 added; upper, for unsigned integers the upper half, of which a term can be subtracted; factors, of half as
@@ -157,11 +157,14 @@ def _infinite(raw: NDArray[np.uint32], dtype: str, sign: float) -> Array:
 
 
 def _scattered(raw: NDArray[np.uint32], dtype: str) -> Array:
-    """Small whole numbers, among which one element at least, and one in 32, is NaN, infinite or -0."""
+    """Small whole numbers, among which one element at least, and one in 32, is NaN, infinite or -0, and in every second
+    tensor the first or the last one NaN."""
     values = _range(raw, -8.0, 17, 1.0)
     odd = raw >> 8 & 31 == 0
     odd[raw[:1] % max(1, raw.size)] = True
     values[odd] = np.array([np.nan, np.inf, -np.inf, -0.0])[raw[odd] >> 16 & 3]
+    if raw.size and raw[0] >> 24 & 1:
+        values[-(raw[0] >> 25 & 1).astype(int)] = np.nan
     return encode(values, dtype)
 
 
