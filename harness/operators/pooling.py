@@ -187,8 +187,8 @@ class Pooling(Windowed):
         """The windows of `ceil_mode` are reached by padding behind, which no result but an average that
         counts it sees."""
         found = window(call, self.kernel(call)) if operator.broken_rule(call) is None else None
-        pool: PoolCall = operator.options
-        if candidate != pool.name or found is None or call.parameter("storage_order", 0):
+        pool: PoolCall | None = operator.options
+        if pool is None or candidate != pool.name or found is None or call.parameter("storage_order", 0):
             return None
         shape = self.output_shapes(operator, call)[0]
         count = len(found.kernel)

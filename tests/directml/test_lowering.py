@@ -296,3 +296,13 @@ def test_bool_and_uint8_are_one_call_and_two_units() -> None:
         ((("output", 9),), 1),
         ((("output", 2),), 2),
     ]
+
+
+def test_a_pool_without_a_call_of_its_own_is_not_expressible() -> None:
+    """As in a run of every operator on every provider."""
+    inputs = (TensorSpec("x", "int8", (1, 4, 1)),)
+    case = Case(
+        "com.microsoft.NhwcMaxPool@1:case=x", "com.microsoft.NhwcMaxPool", 1, {"kernel_shape": (1,)}, inputs
+    )
+    with pytest.raises(NotExpressible):
+        lower(case)
