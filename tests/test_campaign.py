@@ -31,7 +31,7 @@ def test_struck_runs_lose_nothing_and_leave_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_damaged_files_are_answered(tmp_path: Path) -> None:
-    found = input_campaign(240, 1, tmp_path, 20.0)
+    found = input_campaign(240, 1, tmp_path, 60.0)
     assert found.problems == []
     assert found.counts.total() == 240
     assert found.counts.keys() == KINDS.keys()
