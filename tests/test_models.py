@@ -289,6 +289,15 @@ def test_big_endian_inputs_keep_their_numbers() -> None:
     assert ModelInputs(model, {}, 0).tensors(Path("given.npz"))["ids"].array.tolist() == [[1, 2]]
 
 
+def test_inputs_that_would_fill_the_memory_are_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = read_model(Path(saved(transformer_block())))
+    monkeypatch.setattr("harness.compile.model_inputs.PROTOBUF_LIMIT", 1 << 20)
+    np.savez_compressed("bomb.npz", ids=np.zeros((1, 1 << 20), np.int64))
+    assert Path("bomb.npz").stat().st_size < 1 << 14
+    with pytest.raises(UsageError, match=r"bomb[.]npz: more than 2 GiB of inputs, which no model takes"):
+        ModelInputs(model, {}, 0).tensors(Path("bomb.npz"))
+
+
 def hostile(
     *shape: int, weight: TensorProto | None = None, constant: TensorProto | None = None
 ) -> ModelProto:
@@ -375,7 +384,16 @@ def test_a_model_that_does_not_run_is_one_line() -> None:
     assert "does not run on the CPU" in complaint(unknown)
     ends = refused(saved(model_of("GatherND", batch_dims=-5)), "-t", "cpu")
     assert ends.code == 4
-    assert "ended the process (crash)" in complaint(ends)
+    assert "does not run on the CPU: ended the process" in complaint(ends)
+
+
+def test_a_loop_without_an_end_is_waited_for_until_its_time_limit() -> None:
+    model = MODELS["looping_decoder"]()
+    loop = next(node for node in model.graph.node if node.op_type == "Loop")
+    loop.input[0] = ""
+    ended = refused(saved(model), "-t", "cpu", "--timeout", "2")
+    assert ended.code == 4
+    assert "does not run on the CPU: was given up: --timeout allows more" in complaint(ended)
 
 
 def test_a_free_dimension_that_does_not_fit_is_named() -> None:

@@ -58,7 +58,8 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
 @EXPECTATIONS
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target.")
 @click.option(
-    "--timeout", type=Seconds(), default=60.0, show_default=True, help="Time limit of a call in seconds."
+    "--timeout", type=Seconds(), default=60.0, show_default=True,
+    help="Time limit of a call, and of each part of the recorded run, in seconds.",
 )
 @click.option("--resume", is_flag=True, help="Continue the run in -o.")
 @click.option("--force", is_flag=True, help="Replace the run that -o holds, or the specs in --cases.")
@@ -104,7 +105,7 @@ def model_command(
         raise UsageError(f"{cases}: holds specs already; --force replaces them")
     with Progress(baseline=baseline is not None) as progress:
         if cases is not None:
-            found = take_apart(models, given, cases, progress.update)
+            found = take_apart(models, given, cases, progress.update, timeout)
         else:
             command = shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode()
             asked = api.request(
@@ -114,7 +115,9 @@ def model_command(
             try:
                 view, code = examine(models, given, asked)
             except KeyboardInterrupt:
-                fail(f"interrupted; continue with: {command} --resume -o {shlex.quote(str(asked.out))}", 130)
+                command += "" if resume else " --resume"
+                command += "" if output else f" -o {shlex.quote(str(asked.out))}"
+                fail(f"interrupted; continue with: {command}", 130)
     if cases is not None:
         judged = sum(call.case is not None for call in found.calls)
         click.echo(

@@ -112,8 +112,8 @@ def run(
     SPEC is a spec file or a folder of them (default: the harness's own).
 
     Exit code 0: as expected; 1: unexpected results; 2: wrong usage or spec; 3: a target is not available, or where
-    cases ran is not proven; 4: nothing ran, or fewer cases than --min-cases; 5: a fault in the harness; 130:
-    interrupted with Ctrl-C.
+    cases ran is not proven; 4: nothing ran, or fewer cases than --min-cases; 5: a fault in the harness, or a full
+    disk; 130: interrupted with Ctrl-C.
     """
     from harness import api
     from harness.commands.finish import finish

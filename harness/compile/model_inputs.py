@@ -61,9 +61,13 @@ class ModelInputs:
             else:
                 plain_file.PlainFile(data).close()  # a pipe would be waited for
                 with np.load(data, allow_pickle=False) as arrays:
+                    if sum(each.file_size for each in arrays.zip.infolist()) > PROTOBUF_LIMIT:
+                        raise UsageError(f"{data}: more than 2 GiB of inputs, which no model takes")
                     held = {name: arrays[name] for name in arrays.files}
         except OSError as error:
             raise UsageError(f"{data}: cannot be read: {error.strerror or error}") from error
+        except UsageError:
+            raise
         except (
             Exception
         ) as error:  # NumPy, zipfile and Protocol Buffers raise errors of many types for damage

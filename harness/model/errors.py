@@ -6,7 +6,7 @@ HarnessError            exit code
 ├── TargetUnavailable       3      a target named on the command line cannot run here
 │   └── NodesLost           3      a cluster has no node left that could run it
 ├── NothingRan              4      no case, or fewer than `--min-cases`
-└── HarnessFault            5      a defect or a broken installation of the harness itself
+└── HarnessFault            5      a defect or a broken installation of the harness itself, or a full disk
 """
 
 from __future__ import annotations

@@ -33,8 +33,6 @@ from harness.targets.registry import parse_target
 
 SPECS, REPORT = "specs", "model.json"
 RECORDING = "recording"
-_LONG = 600.0
-"""Seconds that one part of a model may take while it is recorded."""
 
 
 class ModelInput(NamedTuple):
@@ -56,13 +54,18 @@ class TakenApart(NamedTuple):
 
 
 def take_apart(
-    paths: Sequence[Path], given: ModelInput, folder: Path, tell: Callable[[str, int, int], None]
+    paths: Sequence[Path],
+    given: ModelInput,
+    folder: Path,
+    tell: Callable[[str, int, int], None],
+    timeout: float,
 ) -> TakenApart:
-    """Record models and write their distinct calls as specs into a folder. Errors: UsageError, NothingRan."""
+    """Record models and write their distinct calls as specs into a folder; `timeout` is that of a part of a model,
+    in seconds. Errors: UsageError, NothingRan."""
     models = [read_model(path) for path in paths]
     calls = ModelCalls()
     found = TakenApart([], [], [], [], {})
-    pool, _ = open_pool(parse_target("cpu"), jobs=1, timeout=_LONG)
+    pool, _ = open_pool(parse_target("cpu"), jobs=1, timeout=timeout)
     try:
         for model in models:
             inputs = ModelInputs(model, given.sizes, given.seed)
@@ -131,7 +134,7 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         check_vacant(asked.out, force=asked.force)
     if specs.is_dir():
         shutil.rmtree(specs)
-    found = take_apart(paths, given, specs, asked.progress)
+    found = take_apart(paths, given, specs, asked.progress, asked.timeout)
     whole = WholeModel(found.models, found.calls, asked)
     for target in asked.targets:
         with suppress(TargetUnavailable):  # the run says why

@@ -142,9 +142,12 @@ class Recording:
         done = execute(self._pool, graph, fed, self._model.path.name)
         if done.outputs is None:
             assert done.error is not None
-            what = f"ended the process ({done.ended})" if done.ended else done.error.class_
+            what = {"crash": "ended the process", "timeout": "was given up: --timeout allows more"}.get(
+                done.ended or "", done.error.class_
+            )
+            said = shown(done.error.message.strip(), _LONG)
             raise NothingRan(
-                f"{self._model.path}: {where} does not run on the CPU: {what}: {shown(done.error.message.strip(), _LONG)}"
+                f"{self._model.path}: {where} does not run on the CPU: {what}{': ' if said else ''}{said}"
             )
         return dict(zip(part.gives, done.outputs, strict=True))
 
