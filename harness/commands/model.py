@@ -58,7 +58,10 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
 @EXPECTATIONS
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target.")
 @click.option(
-    "--timeout", type=Seconds(), default=60.0, show_default=True,
+    "--timeout",
+    type=Seconds(),
+    default=60.0,
+    show_default=True,
     help="Time limit of a call, and of each part of the recorded run, in seconds.",
 )
 @click.option("--resume", is_flag=True, help="Continue the run in -o.")
