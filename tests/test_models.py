@@ -18,8 +18,8 @@ from harness.compile.models import read_model
 from harness.model.case import Tensor
 from harness.model.errors import UsageError
 from harness.operators import sampling
-from harness.run.recording import executed
-from harness.targets.execution import Execution
+from harness.run.recording import execute, executed
+from harness.targets.execution import Execution, Graph
 from tests.models import FLOAT, MODELS, Builder, transformer_block, value
 from tests.running import Ended, complaint, harness, results_of
 
@@ -56,7 +56,7 @@ def test_a_right_model_is_right_everywhere(name: str) -> None:
     assert set(found["verdicts"]["cpu"]) <= {"correct", "compared"}
     assert [each["level"] for each in found["whole"]] == ["off", "basic", "extended", "all"]
     assert not any(each.get("error") for each in found["whole"])
-    assert all(each["repeats"] for each in found["whole"])
+    assert all(each["repeats"] and each["bound"] for each in found["whole"])
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,20 @@ def test_a_run_of_other_sizes_in_a_session_is_judged(monkeypatch: pytest.MonkeyP
     ended = harness("model", model, "-t", "cpu", "-o", "wrong")
     assert ended.code == 1
     assert "with free dimensions one larger" in " ".join(ended.out.split())
+
+
+def test_outputs_bound_to_the_device_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(pool: Any, graph: Graph, *rest: Any) -> Execution:
+        done = execute(pool, graph, *rest)
+        if not graph.deployed or done.outputs is None:
+            return done
+        outputs = [Tensor(each.dtype, np.zeros_like(each.array)) for each in done.outputs]
+        return done._replace(outputs=outputs)
+
+    monkeypatch.setattr("harness.run.whole_model.execute", forgetful)
+    ended = harness("model", saved(MODELS["looping_decoder"]()), "-t", "cpu", "-o", "wrong")
+    assert ended.code == 1
+    assert "bound to memory of the device give other bits" in " ".join(ended.out.split())
 
 
 def test_of_a_large_call_a_sample_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,6 +208,8 @@ def _moved(each: WholeRun) -> str:
         return line(each.error, 200)
     if each.repeats is False:
         return "a second run in the same session gives other bits"
+    if each.bound is False:
+        return "inputs and outputs bound to memory of the device give other bits"
     if each.misfits:
         return "a run with free dimensions one larger, in the same session, gives what a session of its own does not"
     return f"outputs move by {each.moved:.2g} of the largest element; a rounding of all weights and inputs moves them by {each.noise:.2g}"

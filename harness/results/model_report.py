@@ -64,7 +64,8 @@ class WholeRun(msgspec.Struct, frozen=True):
     optimisation on the same target, `noise` what a rounding of every weight and input changes. `elsewhere` counts by
     provider the nodes that ran on another. `repeats` says whether further runs in the session gave the same bits; `resized`
     is how far a run between them, whose free dimensions were one larger, is from one without optimisation in its own session.
-    `culprit` is the transformer without which it moves no further than rounding does.
+    `bound` says whether inputs and outputs that the application holds on the device give these bits too. `culprit` is the
+    transformer without which it moves no further than rounding does.
     """
 
     target: str
@@ -81,13 +82,15 @@ class WholeRun(msgspec.Struct, frozen=True):
     culprit: tuple[str, ...] = ()
     repeats: bool | None = None
     resized: float | None = None
+    bound: bool | None = None
     seconds: float = 0.0
 
     @property
     def wrong(self) -> bool:
-        """Say whether it does not run, gives other bits in a second run, or what is finite without optimisation is not; or
-        whether outputs of other sizes are far from what they are in a session of their own."""
-        return bool(self.error) or self.repeats is False or (self.moved or 0.0) >= ENDLESS or self.misfits
+        """Say whether it does not run, gives other bits in a second run or with bound buffers, or what is finite without
+        optimisation is not; or whether outputs of other sizes are far from what they are in a session of their own."""
+        unsteady = self.repeats is False or self.bound is False
+        return bool(self.error) or unsteady or (self.moved or 0.0) >= ENDLESS or self.misfits
 
     @property
     def misfits(self) -> bool:

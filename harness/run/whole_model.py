@@ -13,6 +13,7 @@ from harness.compile.models import Model, runnable, whole
 from harness.model.case import Optimization, Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.float_formats import FORMATS, decode, encode
+from harness.model.result import CANNOT_BE_ASKED
 from harness.model.target_info import DIRECTML
 from harness.model.transformers import RULES
 from harness.operators.in_models import RANDOM
@@ -194,6 +195,7 @@ class WholeModel:
                 if random or again.outputs is None
                 else all(_same(done, each) for each in (again, *later[1:])),
                 resized=None if random or expected is None else _resized(later[0], expected),
+                bound=None if random else self._bound(pool, graph, fed, done),
                 seconds=round(done.seconds, 3),
             )
             if level != "off":
@@ -202,6 +204,15 @@ class WholeModel:
                 culprit = self._culprit(pool, graph, fed, off, done.transformers, noise)
                 found = msgspec.structs.replace(found, culprit=culprit)
             self.runs.append(found)
+
+    def _bound(
+        self, pool: WorkerPool, graph: Graph, fed: Mapping[str, Tensor], done: Execution
+    ) -> bool | None:
+        """Say whether inputs and outputs as OrtValues of the device give the same; None where a release has none."""
+        found = execute(pool, graph._replace(deployed=(("binding", "device"),)), fed, "bound")
+        if found.error is not None and found.error.class_ in CANNOT_BE_ASKED:
+            return None
+        return _same(done, found)
 
     def _noise(
         self, pool: WorkerPool, model: Model, fed: Mapping[str, Tensor], off: Sequence[Tensor]
