@@ -7,21 +7,32 @@ Inputs of other types count as the float32 numbers that they are; cases have onl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.model.case import Tensor, TensorValue
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators.base import Call, Choice, Operator, Oracle, Shape, Undefined
-from harness.operators.bounded import Bounded, sigmoid
+from harness.operators.bounded import Bounded
 from harness.operators.conditioned import Conditioned
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
-from harness.operators.formulas import Either, Formula, bounded, decided, moved
-from harness.operators.functions import softmax
+from harness.operators.formulas import Formula, bounded, decided, moved
 from harness.operators.moving import shapes_by_formula
+from harness.operators.support_vectors import (
+    classes_of,
+    linear_classifier,
+    linear_regressor,
+    svm_classifier,
+    svm_regressor,
+)
+from harness.operators.tree_ensembles import (
+    listed_tensor,
+    tree_ensemble,
+    tree_ensemble_classifier,
+    tree_ensemble_regressor,
+)
 
 # Scaler:                 Y = (X - offset) scale
 # Normalizer:             Y = X / max X, X / sum X, or sqrt(X X / sum X X), of each row
@@ -107,7 +118,9 @@ def label_encoder(X: Array, call: Call) -> Array:
     )
     if end == "tensor":
         default = call.parameter("default_tensor").elements[0]
-    return _looked_up(X, np.asarray(_tensor(keys), X.dtype).tolist(), _tensor(values), default, call)
+    return _looked_up(
+        X, np.asarray(listed_tensor(keys), X.dtype).tolist(), listed_tensor(values), default, call
+    )
 
 
 def category_mapper(X: Array, call: Call) -> Array:
@@ -127,223 +140,8 @@ def _key(value: Any) -> Any:
     return "NaN" if value != value else value
 
 
-def _transformed(scores: Bounded, post_transform: str) -> Bounded:
-    if post_transform == "LOGISTIC":
-        return sigmoid(scores)
-    return softmax(scores, -1) if post_transform == "SOFTMAX" else scores
-
-
-def linear_regressor(
-    X: Bounded, coefficients: Any, targets: int, post_transform: str, intercepts: Any = None
-) -> Bounded:
-    weights = np.asarray(coefficients, float).reshape(targets, -1).T
-    return _transformed(np.matmul(X, weights) + np.asarray(intercepts or 0.0, float), post_transform)
-
-
-def _classes(call: Call, integers: str) -> Array:
-    """Return the labels of classes, which stand in an attribute of integers or in `classlabels_strings`."""
-    found: Any = call.attributes.get(integers) or call.attributes.get("classlabels_strings", ())
-    return np.array(found, np.int64 if call.attributes.get(integers) else object)
-
-
-def linear_classifier(
-    X: Bounded, coefficients: Any, post_transform: str, call: Call, intercepts: Any = None
-) -> Any:
-    """Label and score; scores decide exactly where they are sums of whole numbers."""
-    labels = _classes(call, "classlabels_ints")
-    scores = linear_regressor(X, coefficients, len(labels), "NONE", intercepts)
-    return labels[scores.value.argmax(-1)], _transformed(scores, post_transform)
-
-
-def _kernels(X: Bounded, vectors: Any, count: int, kernel_type: str, kernel_params: Any) -> Any:
-    """Return the kernel of each row with each of the support vectors, [N, count]."""
-    rows = np.asarray(vectors, float).reshape(count, -1)
-    gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
-    if kernel_type == "RBF":
-        apart = X[:, None, :] - rows
-        return np.exp((apart * apart).sum(-1) * -gamma)
-    kernel = np.matmul(X, rows.T)
-    if kernel_type != "LINEAR":
-        kernel = kernel * gamma + coef0
-        kernel = np.power(kernel, degree) if kernel_type == "POLY" else np.tanh(kernel)
-    return kernel
-
-
-def svm_regressor(
-    X: Bounded, coefficients: Any, kernel_type: str, n_supports: int, rho: Any, support_vectors: Any, kernel_params: Any = None
-) -> Any:  # fmt: skip
-    kernels = _kernels(X, support_vectors, n_supports, kernel_type, kernel_params)
-    return np.matmul(kernels, np.asarray(coefficients, float)[:, None]) + rho[0]
-
-
-def svm_classifier(
-    X: Bounded, coefficients: Any, kernel_type: str, post_transform: str, rho: Any, call: Call, support_vectors: Any = None,
-    vectors_per_class: Any = None, kernel_params: Any = None, prob_a: Any = None, prob_b: Any = None
-) -> Any:  # fmt: skip
-    """LIBSVM's machine of all pairs of classes.
-
-    ONNX has one score for each class, and without probabilities says of two classes not how their one pair makes
-    two; nothing is claimed of these.
-    """
-    labels = _classes(call, "classlabels_ints")
-    if not vectors_per_class:
-        raise Undefined("whose number rho is without support vectors")
-    of = np.repeat(np.arange(len(labels)), vectors_per_class)
-    weights = np.asarray(coefficients, float).reshape(len(labels) - 1, len(of))
-    pairs = list(combinations(range(len(labels)), 2))
-    parts = [np.where(of == i, weights[j - 1], np.where(of == j, weights[i], 0.0)) for i, j in pairs]
-    kernels = _kernels(X, support_vectors, len(of), kernel_type, kernel_params)
-    scores: Any = np.matmul(kernels, np.transpose(parts)) + np.asarray(rho, float)
-    chosen = [_most_votes(scores.value + sign * scores.error, pairs, len(labels)) for sign in (-1, 0, 1)]
-    if prob_a:
-        scores = _probabilities(sigmoid(-(scores * np.array(prob_a) + np.array(prob_b))), pairs, len(labels))
-        chosen.append(scores.value.argmax(-1))
-    elif len(labels) > 3:
-        raise Undefined("what the raw scores of more classes than three are: there are more pairs")
-    elif len(labels) == 2:
-        scores = np.concatenate([-scores, scores], -1)
-        scores = Bounded(scores.value, np.full(scores.shape, np.inf), scores.arithmetic)
-    return Either(*(labels[each] for each in chosen)), _transformed(scores, post_transform)
-
-
-def _most_votes(scores: Array, pairs: Sequence[tuple[int, int]], classes: int) -> Array:
-    """Return the class of each row that wins most pairs, the first of those with equally many."""
-    won = np.where(scores > 0, *np.transpose(pairs))
-    return np.asarray((won[..., None] == np.arange(classes)).sum(1).argmax(-1))
-
-
-def _probabilities(pairwise: Bounded, pairs: Sequence[tuple[int, int]], classes: int) -> Bounded:
-    """Return the probabilities of classes p for which sum over i, j of (r[j, i] p[i] - r[i, j] p[j])**2 is least, r those
-    of pairs (Wu, Lin, Weng 2004, "Probability estimates for multi-class classification by pairwise coupling", (15)).
-
-    LIBSVM approaches them: it ends with Q p within 0.005 / k of a multiple of 1. What that and the errors of r make of p is
-    the bound.
-    """
-    error = pairwise.error.max(-1)[:, None, None] + 1e-7  # LIBSVM keeps r so far from 0 and 1
-    r = np.zeros((len(pairwise), classes, classes))
-    for n, (i, j) in enumerate(pairs):
-        r[:, i, j], r[:, j, i] = pairwise.value[:, n], 1 - pairwise.value[:, n]
-    r = np.where(np.eye(classes), 0, np.clip(r, 1e-7, 1 - 1e-7))
-    system = np.zeros((len(r), classes + 1, classes + 1))
-    system[:, :classes, :classes] = np.where(
-        np.eye(classes), (r**2).sum(1)[..., None], -r * r.transpose(0, 2, 1)
-    )
-    system[:, classes, :classes], system[:, :classes, classes] = 1, 1
-    inverse: Any = np.linalg.inv(system)
-    off = 0.005 / classes + 2 * classes * error
-    bound: Any = (np.abs(inverse[:, :classes, :classes]) * off).sum(-1)
-    return Bounded(inverse[:, :classes, classes], bound, pairwise.arithmetic)
-
-
 def feature_vectorizer(X: Sequence[Array]) -> Array:
     return np.concatenate([np.atleast_2d(each) for each in X], -1).astype(np.float32)
-
-
-_MODES: dict[str, Any] = {
-    "BRANCH_LEQ": np.less_equal,
-    "BRANCH_LT": np.less,
-    "BRANCH_GTE": np.greater_equal,
-    "BRANCH_GT": np.greater,
-    "BRANCH_EQ": np.equal,
-    "BRANCH_NEQ": np.not_equal,
-}
-"""The modes of nodes in the order of their numbers in TreeEnsemble."""
-_AGGREGATES: dict[str, Any] = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
-
-
-class _Nodes(NamedTuple):
-    """The nodes of trees, leaves among them: the feature and the value that each compares, and where it leads."""
-
-    modes: Sequence[str]
-    features: Sequence[int]
-    values: Array
-    missing: Sequence[int]
-    """Where NaN leads to the true node; empty for nowhere."""
-    true: Sequence[int]
-    false: Sequence[int]
-
-
-def _leaf(row: Array, root: int, nodes: _Nodes) -> int:
-    """Walk from a root to a leaf, by no node twice."""
-    at = root
-    for _ in nodes.modes:
-        if nodes.modes[at] == "LEAF":
-            return int(at)
-        value = row[nodes.features[at]]
-        missing = nodes.missing and nodes.missing[at] and np.isnan(value)
-        true = missing or _MODES[nodes.modes[at]](value, nodes.values[at])
-        at = (nodes.true if true else nodes.false)[at]
-    raise ValueError("the nodes of a tree form a circle")
-
-
-def _weighed(X: Array, call: Call, of: str, targets: int) -> Array:
-    """Return the aggregated weights of the leaves, [N, targets] of float64, base values added."""
-    get = call.parameter
-    places = {each: i for i, each in enumerate(zip(get("nodes_treeids"), get("nodes_nodeids"), strict=True))}
-    true, false = (
-        [places.get((tree, get(f"nodes_{way}nodeids")[i]), -1) for (tree, _), i in places.items()]
-        for way in ("true", "false")
-    )
-    missing: Any = call.attributes.get("nodes_missing_value_tracks_true", ())
-    values = np.asarray(get("nodes_values"), np.float32)
-    nodes = _Nodes(get("nodes_modes"), get("nodes_featureids"), values, missing, true, false)
-    roots = [places[tree, 0] for tree in dict.fromkeys(get("nodes_treeids"))]
-    weights: dict[int, list[tuple[int, float]]] = {}
-    for tree, at, target, weight in zip(
-        *(get(f"{of}_{key}") for key in ("treeids", "nodeids", "ids", "weights")), strict=True
-    ):
-        weights.setdefault(places[tree, at], []).append((target, weight))
-    function = str(call.attributes.get("aggregate_function", "SUM"))
-    base = np.asarray(call.attributes.get("base_values") or 0.0, float)
-    return np.asarray(_aggregated(X, roots, nodes, weights, targets, function) + base)
-
-
-def _aggregated(
-    X: Array, roots: Sequence[int], nodes: _Nodes, weights: Mapping[int, list[tuple[int, float]]], targets: int, function: str
-) -> Array:  # fmt: skip
-    found = np.zeros((len(X), len(roots), targets))
-    for n, row in enumerate(X):
-        for t, root in enumerate(roots):
-            for target, weight in weights[_leaf(row, root, nodes)]:
-                found[n, t, target] += weight
-    return np.asarray(_AGGREGATES[function](found, 1))
-
-
-def tree_ensemble_regressor(X: Array, n_targets: int, call: Call) -> Array:
-    return _weighed(X, call, "target", n_targets).astype(np.float32)
-
-
-def tree_ensemble_classifier(X: Array, call: Call) -> tuple[Array, Array]:
-    """Label and score of three classes or more."""
-    labels = _classes(call, "classlabels_int64s")
-    scores = _weighed(X, call, "class", len(labels))
-    return labels[scores.argmax(-1)], scores.astype(np.float32)
-
-
-def _tensor(value: Any) -> list[Any]:
-    return list(value.elements) if isinstance(value, TensorValue) else list(value)
-
-
-def tree_ensemble(X: Array, n_targets: int, call: Call) -> Array:
-    """Nodes that branch and leaves have numbers of their own here: leaves follow the nodes."""
-    get = call.parameter
-    branches = len(get("nodes_featureids"))
-    modes = [list(_MODES)[int(each)] for each in _tensor(get("nodes_modes"))]
-    true, false = (
-        [
-            at + branches * leaf
-            for at, leaf in zip(get(f"nodes_{way}nodeids"), get(f"nodes_{way}leafs"), strict=True)
-        ]
-        for way in ("true", "false")
-    )
-    missing: Any = call.attributes.get("nodes_missing_value_tracks_true", ())
-    values = np.asarray(_tensor(get("nodes_splits")), X.dtype)
-    leafs = ["LEAF"] * len(get("leaf_targetids"))
-    nodes = _Nodes([*modes, *leafs], get("nodes_featureids"), values, missing, true, false)
-    leaves = zip(get("leaf_targetids"), _tensor(get("leaf_weights")), strict=True)
-    weights = {branches + i: [each] for i, each in enumerate(leaves)}
-    function = list(_AGGREGATES)[{0: 1, 1: 0}.get(n := call.parameter("aggregate_function"), n)]
-    return _aggregated(X, get("tree_roots"), nodes, weights, n_targets, function).astype(X.dtype)
 
 
 def _columns(*attributes: str) -> Any:
@@ -358,7 +156,7 @@ def _columns(*attributes: str) -> Any:
 
 def zip_map(X: Array, call: Call) -> tuple[Array, Array]:
     """Keys and values in the order of the keys."""
-    keys = _classes(call, "classlabels_int64s")
+    keys = classes_of(call, "classlabels_int64s")
     if len(set(keys.tolist())) < len(keys):
         raise Undefined("which of two columns of one key counts")
     order, shape = np.argsort(keys), _maps(call)[0]
@@ -455,7 +253,7 @@ def _cannot_classify(call: Call) -> str | None:
     a, b = (call.parameter(name, ()) for name in ("prob_a", "prob_b"))
     if len(a) != len(b):
         return "prob_b has the size of prob_a"
-    classes, held = len(_classes(call, "classlabels_ints")), call.parameter("vectors_per_class", ())
+    classes, held = len(classes_of(call, "classlabels_ints")), call.parameter("vectors_per_class", ())
     if not (call.parameter("coefficients") and call.parameter("rho")):
         return "coefficients and rho are given"
     if not held:
@@ -495,7 +293,7 @@ def _classifier(
         family,
         oracle,
         lambda call: _one_given(call, integers, "classlabels_strings") or rule(call),
-        outputs=lambda call: (call.first.shape[:1], (call.first.shape[0], len(_classes(call, integers)))),
+        outputs=lambda call: (call.first.shape[:1], (call.first.shape[0], len(classes_of(call, integers)))),
     )
 
 
@@ -565,7 +363,7 @@ OPERATORS = (
             "X: N C",
             "N C; N C",
             rule=lambda n, call: (
-                None if len(_classes(call, "classlabels_int64s")) == n["C"] else "as many columns as keys"
+                None if len(classes_of(call, "classlabels_int64s")) == n["C"] else "as many columns as keys"
             ),
             types=lambda call: ("int64" if call.attributes.get("classlabels_int64s") else "string", "float32"),
             count=2,
