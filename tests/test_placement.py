@@ -7,6 +7,7 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec import UNSET
@@ -19,6 +20,7 @@ from harness.model.case import (
     Options,
     Tensor,
     TensorSpec,
+    Validity,
 )
 from harness.model.onnx_schemas import operator_versions
 from harness.model.result import Error
@@ -32,6 +34,7 @@ from harness.targets.launches import launch
 from harness.targets.launching import Launch
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
+from harness.worker import worker
 from harness.worker.worker import with_identity
 from tests.plans import selected
 
@@ -203,6 +206,24 @@ def test_what_cannot_be_passed_runs_nowhere_though_its_session_was_placed() -> N
         error = Error("CannotFeedError", "cannot bind element type bfloat16")
         found = judge(prepared, graph, execution._replace(outputs=None, error=error), CPU)
         assert (found.outcome, found.placed_on) == (Outcome.NOT_RUN, None)
+
+
+def test_an_output_that_was_not_made_is_no_refusal() -> None:
+    """The kernel of Attention takes a mode of -1 without an error, and leaves the fourth output unmade."""
+    query = "Attention@24:sweep=unknown_stage;qk_matmul_output_mode=-1"
+    (unit,) = by_graph(selected(query).cases(valid=False), 0)
+    ((judgement, execution),) = judged([unit], cpu()).values()
+    assert judgement.outcome is Outcome.ACCEPTED_INVALID
+    assert execution.error is not None
+    assert execution.error.class_ == "NoOutputError"
+    (prepared,) = unit.cases
+    valid = prepared._replace(case=msgspec.structs.replace(prepared.case, validity=Validity.VALID))
+    assert judge(valid, unit.graph, execution, CPU).outcome is Outcome.REJECTED
+
+
+def test_a_mistake_of_the_worker_is_no_answer_of_a_provider() -> None:
+    with pytest.raises(AttributeError):
+        worker.failure(0, "run", AttributeError("'NoneType' object has no attribute 'dtype'"), 0.0)
 
 
 def test_a_refused_node_of_known_versions_is_rejected() -> None:

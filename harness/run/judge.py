@@ -27,6 +27,8 @@ from harness.targets.execution import Execution, Graph, Nodes, Prepared
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording
 changes between releases."""
+_NO_OUTPUT = "NoOutputError"
+"""The worker's class for an output that was not made although no error was raised: nothing was refused."""
 _FUSED = "DmlFusedNode"
 """How the type of a node begins that the DirectML provider compiled of several, where a release cannot be
 told not to (before 1.15)."""
@@ -74,6 +76,8 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         assert execution.error is not None
         # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be
         # elsewhere
+        if execution.error.class_ == _NO_OUTPUT and prepared.case.validity is Validity.INVALID:
+            return Judgement(Outcome.ACCEPTED_INVALID, placed_on, execution.error)
         outcome = _outcome_of_error(execution, doubt is not None and placed_on is not None)
         return Judgement(outcome, None if outcome is Outcome.NOT_RUN else placed_on, execution.error)
     if doubt is not None:

@@ -98,6 +98,10 @@ class CannotFeedError(Exception):
     """This onnxruntime's Python binding has no way to pass such a tensor."""
 
 
+class NoOutputError(Exception):
+    """The provider raised no error, and did not make an output that was asked for."""
+
+
 class UnknownVersionError(Exception):
     """This onnxruntime does not know the opset or the IR version of the model: no operator was asked."""
 
@@ -261,6 +265,13 @@ def number_of(dtype: Any) -> int:
 
 
 _numbers: Dict[Any, int] = {}
+
+
+def numbered(output: Any) -> Tuple[Any, int]:
+    """Return an output with its ONNX element type. Errors: NoOutputError."""
+    if output is None:
+        raise NoOutputError("an output was not made, and no error was raised")
+    return output, number_of(output.dtype)
 
 
 def encode_elements(array: Any) -> bytes:
@@ -612,13 +623,8 @@ class OnnxRuntime:
             for name, array in fed.items():
                 if name.endswith("_values") and (array.dtype != np.float32 or not array.size):
                     raise CannotFeedError("Python passes maps to float32 alone, and none that is empty")
-            return [
-                (output, number_of(output.dtype))
-                for output in run_with_maps(session, unit["maps"], wanted, fed)
-            ]
-        return [
-            (output, number_of(output.dtype)) for output in session.run(asked, dict(zip(unit["fed"], arrays)))
-        ]
+            return [numbered(output) for output in run_with_maps(session, unit["maps"], wanted, fed)]
+        return [numbered(output) for output in session.run(asked, dict(zip(unit["fed"], arrays)))]
 
     def _run_deployed(
         self, session: Any, unit: Unit, arrays: Sequence[Any], position: int
@@ -1152,7 +1158,9 @@ def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int
 
 def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str, Any]:
     """Describe a provider's error: class (an error can name one more telling than its type), message, and the
-    stage it came from."""
+    stage it came from. A mistake of this program is no answer of a provider: it ends the process."""
+    if isinstance(error, (AttributeError, NameError, AssertionError)):
+        raise error
     label = getattr(error, "label", None) or type(error).__name__
     return {"case": case, "stage": stage, "class": label, "message": str(error)[:4000], "seconds": seconds}
 
