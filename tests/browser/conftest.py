@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from tests.needs import need
 
@@ -72,6 +73,15 @@ def open_page(chromium: Any) -> Iterator[Open]:
     for context in contexts:
         context.close()
     assert troubles == []
+
+
+def violations(page: Any) -> list[tuple[str, str, str]]:
+    """Return what axe finds in a page: rule, element, and what is wrong with it."""
+    return [
+        (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"])
+        for each in Axe().run(page, options={"preload": False}).response["violations"]
+        if each["impact"] in ("moderate", "serious", "critical")
+    ]
 
 
 def follow(link: Any) -> None:

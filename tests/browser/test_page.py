@@ -12,7 +12,6 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from harness.model.case import Validity
 from harness.model.header import Origin
@@ -23,7 +22,7 @@ from harness.model.verdict import Outcome, Verdict
 from harness.render.html import render_html
 from harness.results.runfile import RunWriter
 from tests import synthetic
-from tests.browser.conftest import Open, follow, wait_until_shown
+from tests.browser.conftest import Open, follow, violations, wait_until_shown
 from tests.render.test_html import HOSTILE
 from tests.sampled import one_of
 from tests.synthetic import ABSENT, CPU, DML
@@ -260,17 +259,11 @@ def test_a_link_to_a_case_that_is_not_there(open_page: Open, report: Path) -> No
     one_of(5, product(["", "#unexpected=yes&case", "#expectation=12&case"], ["light", "dark"], [1280, 400])),
 )
 def test_axe_finds_nothing(open_page: Open, report: Path, width: int, scheme: str, fragment: str) -> None:
-    axe = Axe()
     page = open_page(report, fragment.removesuffix("&case"), width=width, color_scheme=scheme)
     if fragment.endswith("&case"):
         follow(page.locator("#cases tbody a").first)
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    found = [
-        (violation["id"], violation["nodes"][0]["html"], violation["nodes"][0]["failureSummary"])
-        for violation in axe.run(page).response["violations"]
-        if violation["impact"] in ("moderate", "serious", "critical")
-    ]
-    assert found == []
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("width", [400, 768, 1280])

@@ -16,7 +16,7 @@ from harness.render.html import read_page, render_html
 from harness.results.runfile import RunReader
 from harness.results.tables import Tables, read_tables
 from tests import many
-from tests.browser.conftest import Open, follow, wait_until_shown
+from tests.browser.conftest import Open, follow, violations, wait_until_shown
 from tests.browser.test_operators import _MATRICES
 
 OPERATORS = 12
@@ -72,6 +72,15 @@ def test_the_page_says_what_it_holds(opened: Any, tables: Tables) -> None:
         f"Of the {total:,} such results of the run, {total - shown(page):,} are not here"
         in page.inner_text("p.others")
     )
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing(opened: Any) -> None:
+    """Neither in the page as it opens, nor with an operator's results from beside it."""
+    page = opened()
+    assert violations(page) == []
+    follow(page.locator("tr[data-operator=Operator003] td.cell a").first)
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("way", ["link", "form"])
