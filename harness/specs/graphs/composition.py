@@ -29,7 +29,7 @@ from harness.model.expected import Expected
 from harness.model.float_formats import FORMATS, encode
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
-from harness.operators.base import Call, Operator, Shape, TensorType
+from harness.operators.base import Call, Operator, TensorType
 from harness.operators.bounded import Bounded, arithmetic, number
 from harness.operators.formulas import FormulaOracle
 from harness.specs.calls import make_call
@@ -41,11 +41,13 @@ from harness.specs.graphs.known import (
     Value,
     Within,
     expected_of,
+    form_of,
     hull,
     known_of,
     numbers_of,
     shape_of,
     tensor_of,
+    value_of,
 )
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
 from harness.specs.literals import MAX_ELEMENTS
@@ -106,24 +108,16 @@ def _outputs(
     found = [*_computed(node, opset, given, declared, bounds)]
     if any(isinstance(each, Shapeless) for each in given.values()):
         flat = {name: _flat(each) for name, each in given.items()}
-        if [*map(_form, found)] != [*map(_form, _computed(node, opset, flat, declared, bounds))]:
+        if [*map(form_of, found)] != [*map(form_of, _computed(node, opset, flat, declared, bounds))]:
             raise Unfit("slices of a body that never runs have no shape")
     last = operator_schema(node.operator, opset).outputs[-1]
     if last.sequence or last.optional_type:
-        return [TensorList(tuple(map(_known, found[1:])))]
+        return [TensorList(tuple(tensor_of(value_of(each)) for each in found[1:]))]
     return found
-
-
-def _known(found: Known | Expected) -> Known:
-    return found if isinstance(found, (Tensor, Within)) else known_of(found)
 
 
 def _flat(known: Known) -> Known:
     return Tensor(known.dtype, known.array.reshape(-1)) if isinstance(known, Shapeless) else known
-
-
-def _form(found: Known | Expected) -> tuple[str, Shape]:
-    return found.dtype, shape_of(_known(found))
 
 
 def _written_out(node: GraphNode, opset: int, values: Mapping[str, Value]) -> Iterator[tuple[str, Known]]:
