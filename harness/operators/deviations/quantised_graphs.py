@@ -30,15 +30,6 @@ def scales_of_columns(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def quotients_cut_off_on_the_last_axis(asked: Deviating) -> tuple[Expected, ...]:
-    """QuantizeLinear of float16, whose scales lie on the last axis of X: x / scale is cut off, not rounded."""
-    x = asked.inputs["X"]
-    scale = np.array([0.5, 0.25, 2.0], x.array.dtype)
-    cut = np.trunc(x.array.astype(np.float32) / scale) * scale
-    return asked.formula(inputs={**asked.inputs, "X": Tensor(x.dtype, cut.astype(x.array.dtype))})
-
-
-@deviation
 def scale_of_the_product(asked: Deviating) -> tuple[Expected, ...]:
     """QGemm: the scale of C as a_scale * b_scale."""
     return asked.formula(sc=float(np.float32(0.03) * np.float32(0.07)))
