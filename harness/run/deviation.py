@@ -14,11 +14,14 @@ from harness.model.result import Diff, Memory
 from harness.model.verdict import Outcome
 from harness.model.wrong_elements import WrongElements
 from harness.operators import OPERATORS
+from harness.operators.base import Operator
 from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.run.judge import Judgement, compare_all
 from harness.run.oracle import declared_by
 from harness.specs.difference_limit import DifferenceLimit
-from harness.specs.expectation_entry import TODO, Entry
+from harness.specs.expectation_entry import OF, TODO, Entry
+from harness.specs.graphs.composition import composed
+from harness.specs.graphs.operator import filled_graph
 from harness.targets.execution import Prepared
 
 
@@ -56,17 +59,33 @@ class Given:
 
 
 def deviating_outputs(name: str, prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
-    """Return what a formula of `operators.deviations` gives of a case; None where it says nothing of it."""
+    """Return what a formula of `operators.deviations` gives of a case, or of an operator's nodes in its graph; None where it
+    says nothing of it."""
     case, call = prepared.case, prepared.call
     inputs = {spec.name: tensor for spec, tensor in zip(case.inputs, prepared.inputs, strict=True)}
-    asked = Deviating(OPERATORS[case.operator], call, inputs, declared_by(provider))
+    operator, arithmetic = OPERATORS[case.operator], declared_by(provider)
+    formula, _, node = name.partition(OF)
     found = None
     # Undefined, or whatever a formula raises of a call that it was not written for: it says nothing of that
     with suppress(Exception), np.errstate(all="ignore"):
-        found = DEVIATIONS[name](asked)
+        if node:
+            graph, operators = filled_graph(operator, call), {**OPERATORS, node: deviating(formula, node)}
+            found = composed(graph, call.opset, inputs, arithmetic, operators=operators)
+        else:
+            found = DEVIATIONS[formula](Deviating(operator, call, inputs, arithmetic))
     if found is None:
         return None
     return found if call.given is None else tuple(found[position] for position in call.given)
+
+
+def deviating(formula: str, name: str) -> Operator:
+    """Return an operator that gives what a formula of a deviation does."""
+    operator = OPERATORS[name]
+    return operator._replace(
+        oracle=lambda call, inputs, arithmetic: DEVIATIONS[formula](
+            Deviating(operator, call, inputs, arithmetic)
+        )
+    )
 
 
 def matches(expected: tuple[Expected, ...], outputs: tuple[Tensor, ...]) -> bool:

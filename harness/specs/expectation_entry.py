@@ -15,6 +15,7 @@ from harness.model.errors import UsageError
 from harness.model.query import Query
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome
+from harness.operators import OPERATORS
 from harness.operators.deviations import DEVIATIONS
 from harness.specs.difference_limit import DifferenceLimit
 from harness.specs.schema_types import Alternatives, Strict, Text, refuse
@@ -76,9 +77,18 @@ def _date(text: object) -> date | None:
     raise refuse(f"{shown(text)} is not a date such as 2027-01-31")
 
 
+OF = " of "
+"""Between a formula and the operator whose nodes in a graph give what it does."""
+
+
 def _formula(name: str) -> str:
-    if name not in (TODO, *DEVIATIONS):
-        raise refuse(f"{shown(name)} is no formula of a deviation", given=name, allowed=tuple(DEVIATIONS))
+    formula, of, operator = name.partition(OF)
+    if name != TODO and formula not in DEVIATIONS:
+        raise refuse(
+            f"{shown(formula)} is no formula of a deviation", given=formula, allowed=tuple(DEVIATIONS)
+        )
+    if of and operator not in OPERATORS:
+        raise refuse(f"{shown(operator)} is no operator", given=operator, allowed=tuple(OPERATORS))
     return name
 
 
@@ -137,8 +147,8 @@ class Entry(Strict):
     nothing."""
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
     gives: Annotated[Text, AfterValidator(_formula)] | None = None
-    """The formula of `operators.deviations` that computes what the target gives instead: anything else is not what the
-    entry speaks of."""
+    """The formula of `operators.deviations` that computes what the target gives instead, `FORMULA of OPERATOR` for nodes
+    of a graph: anything else is not what the entry speaks of."""
     difference: Alternatives[DifferenceLimit] | None = None
     """Limits of a mismatch: each wrong element keeps to one of them, and shapes and types are as expected."""
     memory: Alternatives[Literal["unwritten", "outside", "unstable"]] | None = None

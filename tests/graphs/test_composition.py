@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.operators import OPERATORS
+from harness.operators.base import Operator
+from harness.run.deviation import deviating
 from harness.specs.graphs.composition import Unfit, composed
 from harness.specs.graphs.pattern import FilledGraph, GraphNode
 from tests.graphs.specs import cases
@@ -16,10 +20,15 @@ from tests.graphs.specs import cases
 OPSET = 21
 
 
-def of(*nodes: GraphNode, constants: dict[str, Tensor] | None = None, **inputs: Tensor) -> Expected:
+def of(
+    *nodes: GraphNode,
+    constants: dict[str, Tensor] | None = None,
+    operators: Mapping[str, Operator] = OPERATORS,
+    **inputs: Tensor,
+) -> Expected:
     """Return what the last output of nodes is held against."""
     graph = FilledGraph(nodes, (nodes[-1].outputs[0],), constants or {}, False)
-    (found,) = composed(graph, OPSET, inputs, "opencl")
+    (found,) = composed(graph, OPSET, inputs, "opencl", operators=operators)
     return found
 
 
@@ -165,3 +174,27 @@ def test_what_may_be_anything_stays_so() -> None:
     )
     assert isinstance(found, Approx)
     assert not found.claims
+
+
+@pytest.mark.parametrize(("dtype", "integers"), [("float16", [4, 2, 4]), ("float32", [5, 1, 4])])
+def test_a_deviation_takes_the_place_of_the_nodes_of_an_operator(dtype: str, integers: list[int]) -> None:
+    """15 / 8, -15 / 8 and 9 / 8 of float16 are cut off between two other nodes, of float32 rounded."""
+
+    def floating(*values: float) -> Tensor:
+        return Tensor(dtype, np.array(values, dtype))
+
+    cut = {**OPERATORS, "QuantizeLinear": deviating("quotients_cut_off", "QuantizeLinear")}
+    found = of(
+        node("Neg", "X", "x"),
+        node("QuantizeLinear", "x scale zero", "q"),
+        node("Identity", "q", "Y"),
+        constants={
+            "scale": Tensor(dtype, np.array(8, dtype)),
+            "zero": Tensor("uint8", np.array(3, np.uint8)),
+        },
+        operators=cut,
+        X=floating(-15, 15, -9),
+    )
+    assert isinstance(found, Exact | OneOf)
+    exact = found.tensor if isinstance(found, Exact) else found.candidates[0]
+    assert exact.array.tolist() == integers

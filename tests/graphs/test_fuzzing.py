@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.model.case import Options, Tensor
+from harness.model.case import DEPLOYMENTS, Options, Tensor
 from harness.operators import OPERATORS
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
@@ -68,6 +68,17 @@ class TestDrawing:
         members = {each.case.operator for each in drawn(4, 12, alone)}
         assert members & set(PATTERNS) == {alone.model.operator}
 
+    def test_some_graphs_are_deployed_as_they_can_be(self) -> None:
+        plain = Options()
+        found = [each.case for each in drawn(7, 40)[:: len(LEVELS)]]
+        deployed = {
+            case.id: [name for name in DEPLOYMENTS if getattr(case.options, name) != getattr(plain, name)]
+            for case in found
+        }
+        assert {len(names) for names in deployed.values()} == {0, 1}
+        assert len({name for names in deployed.values() for name in names}) > 2
+        assert all(names == [] or f";{names[0]}=" in case for case, names in deployed.items())
+
     def test_the_same_seed_draws_the_same_graphs(self) -> None:
         one, again, other = ([each.case.id for each in drawn(seed, 8)] for seed in (5, 5, 6))
         assert one == again
@@ -87,7 +98,7 @@ def chain(*operators: str) -> PlainGraph:
         {"X": Tensor("float32", np.array([1.0, 2.0], np.float32))},
         {},
         "https://example.org/",
-        Options(shapes="static", initializer="X"),
+        Options(shapes="static", initializer="X", binding="own"),
     )
 
 
@@ -126,6 +137,23 @@ class TestCommand:
         assert {each["outcome"] for each in found.values()} <= {"rejected", "mismatch"}
         written = [path.read_text("utf-8") for path in out.glob("*.yaml")]
         assert min(text.count("operator:") for text in written if "(Fail) by FuseReluClip" in text) == 2
+
+    def test_a_defect_of_a_deployment_is_found_and_is_as_red_again(self, tmp_path: Path) -> None:
+        """An output that is an input is not written where it was bound; no entry says so here."""
+        spec = SPECS / "graphs" / "PassedThrough.yaml"
+        none = tmp_path / "none.yaml"
+        none.write_text("[]\n", encoding="utf-8")
+        out = tmp_path / "out"
+        asked = ("fuzz", "--graph", "PassedThrough", "--seconds", "10", "--seed", "1", "--spec", spec)
+        ended = harness(*asked, "--expectations", none, "-o", out)
+        assert ended.code == 1, ended.err
+        assert "by binding=" in ended.out
+        ran = harness("run", out, "-t", "cpu", "-o", tmp_path / "run", "--expectations", none)
+        assert ran.code == 1
+        culprits = {
+            name for each in results_of(tmp_path / "run").values() for name in each.get("culprit", ())
+        }
+        assert culprits & {"binding=own", "binding=outlived", "binding=device"}
 
     @pytest.mark.parametrize(
         ("arguments", "told"),

@@ -3,10 +3,14 @@ says."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Exact, Expected
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import Approx, Exact, Expected
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -57,3 +61,62 @@ def slice_for_a_range_of_places(asked: Deviating) -> tuple[Expected, ...]:
     axis = given("axis") or 0
     places = np.arange(data.array.shape[axis])[slice(*(known[name] for name in given("range")))]
     return (Exact(Tensor(data.dtype, np.take(data.array, places, axis))),)
+
+
+@deviation
+def padded_with_the_lowest(asked: Deviating) -> tuple[Expected, ...]:
+    """MaxPool whose own padding takes the place of Pad's."""
+    dtype = DTYPES[asked.inputs["X"].dtype]
+    lowest = float("-inf") if dtype.is_float else int(np.iinfo(dtype.storage).min)
+    return asked.formula(padding=("X", "pads", "value"), value=lowest)
+
+
+@deviation
+def without_windows_that_start_in_the_padding(asked: Deviating) -> tuple[Expected, ...]:
+    """AveragePool with ceil_mode whose own padding takes the place of Pad's: no window starts behind X and the padding
+    before it."""
+    (found,) = asked.formula()
+    assert isinstance(found, Approx)
+    shape, pads = asked.inputs["X"].array.shape, asked.call.parameter("pads")
+    strides = asked.call.parameter("strides")
+    counts = [
+        -(-(extent + before) // stride)
+        for extent, before, stride in zip(shape[2:], pads[2 : len(shape)], strides, strict=True)
+    ]
+    kept: Any = (..., *(slice(count) for count in counts))
+    return (Approx(found.dtype, found.value[kept], found.bound[kept]),)
+
+
+@deviation
+def columns_normalised(asked: Deviating) -> tuple[Expected, ...]:
+    """BatchNormalization of the columns of a product, whichever axis they are once it is reshaped and transposed; the
+    reshaped product, where it is an output, is normalised too."""
+    name, *others = asked.call.parameter("normalised")
+    found, *_ = asked.formula(normalised=("product", *others))
+    assert isinstance(found, Approx)
+    kept = [_reshaped(each, asked.call.parameter("shape")) for each in (found.value, found.bound)]
+    moved = kept
+    if name != "formed":
+        moved = [each.transpose(asked.call.parameter("perm") or None) for each in moved]
+    if name == "reformed":
+        moved = [_reshaped(each, asked.call.parameter("again")) for each in moved]
+    return tuple(
+        Approx(found.dtype, value, bound) for value, bound in (moved, kept)[: len(asked.call.outputs)]
+    )
+
+
+def _reshaped(array: Array, shape: Sequence[int]) -> Array:
+    """Reshape as ONNX does: 0 keeps the extent of an axis."""
+    return array.reshape([extent or array.shape[axis] for axis, extent in enumerate(shape)])
+
+
+@deviation
+def factor_of_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """FusedMatMul: an operand times float32(1 / first) in place of the operand divided by it."""
+    return asked.formula(before="Mul", first=float(np.float32(1 / float(asked.call.parameter("first")))))
+
+
+@deviation
+def usual_epsilon(asked: Deviating) -> tuple[Expected, ...]:
+    """Normalisation with the epsilon that is usual where none is given."""
+    return asked.formula(epsilon=float(np.float32(1e-5)))

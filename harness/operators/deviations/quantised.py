@@ -70,6 +70,8 @@ def windows_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def quotients_cut_off(asked: Deviating) -> tuple[Expected, ...]:
     """QuantizeLinear of float16: the quotient in float32 is cut off, not rounded."""
+    if asked.inputs["x"].dtype != "float16":
+        return asked.formula()
     x, scale = (asked.inputs[name].array.astype(np.float32) for name in ("x", "y_scale"))
     whole = np.trunc(x / spread(scale, x.shape, asked.call))
     plain = {"x": Tensor("float32", whole), "y_scale": Tensor("float32", np.ones((), np.float32))}

@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Approx, Expected
+from harness.model.expected import Approx, Exact, Expected
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -15,6 +15,12 @@ from harness.operators.deviations.base import Deviating, deviation
 def scales_of_output_channels(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearConv: the scales of the weights on axis 0, whatever the axis is."""
     return asked.formula(axis=0)
+
+
+@deviation
+def scales_of_the_columns_of_b(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearMatMul: the scales of B as those of its columns, whatever their axis is."""
+    return asked.formula(axis_b=1)
 
 
 @deviation
@@ -30,15 +36,6 @@ def scales_of_columns(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def quotients_cut_off_on_the_last_axis(asked: Deviating) -> tuple[Expected, ...]:
-    """QuantizeLinear of float16, whose scales lie on the last axis of X: x / scale is cut off, not rounded."""
-    x = asked.inputs["X"]
-    scale = np.array([0.5, 0.25, 2.0], x.array.dtype)
-    cut = np.trunc(x.array.astype(np.float32) / scale) * scale
-    return asked.formula(inputs={**asked.inputs, "X": Tensor(x.dtype, cut.astype(x.array.dtype))})
-
-
-@deviation
 def scale_of_the_product(asked: Deviating) -> tuple[Expected, ...]:
     """QGemm: the scale of C as a_scale * b_scale."""
     return asked.formula(sc=float(np.float32(0.03) * np.float32(0.07)))
@@ -48,6 +45,32 @@ def scale_of_the_product(asked: Deviating) -> tuple[Expected, ...]:
 def whole_reciprocal_scale(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearSoftmax: y = round(softmax(x) * floor(1 / y_scale)) + y_zero_point"""
     return asked.formula(sy=float(1 / np.floor(1 / np.float32(asked.call.parameter("sy")))))
+
+
+@deviation
+def quotients_of_a_table(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearSoftmax: y = round(e[x] * floor(1 / y_scale) / sum of e) + y_zero_point in float32, where e[x] = exp((x - max x) *
+    x_scale + room) and room leaves the sum below the greatest float32 by a factor of exp(5); what is not finite is the
+    least int32."""
+    x, given = asked.inputs["X"], asked.call.parameter
+    scale, axis = np.float32(given("sx")), given("axis")
+    limits = np.iinfo(x.array.dtype)
+    axis = (1 if asked.call.opset < 13 else -1) if axis in (None, "") else axis
+    numbers = np.moveaxis(x.array, axis, -1) if asked.call.opset >= 13 else x.array
+    rows = numbers.astype(np.int64) if asked.call.opset >= 13 else numbers.reshape(*x.array.shape[:axis], -1)
+    room = max(0.0, float(np.log(np.finfo(np.float32).max / np.float32(rows.shape[-1]))) - 5)
+    exponents = (rows - rows.max(-1, keepdims=True)) * np.float64(scale) + room
+    table = np.exp(exponents).astype(np.float32)
+    total = np.cumsum(table, axis=-1, dtype=np.float32)[..., -1:]
+    quotients = np.rint(table * np.floor(np.float32(1) / np.float32(given("sy"))) / total)
+    whole = np.where(np.isfinite(quotients), quotients, float(-(2**31)))
+    unsigned = limits.min == 0
+    zero = given("zy") if given("last") == "zy" else 0
+    whole = np.where(unsigned & (whole < 0), 0, whole) + zero
+    found = np.clip(whole, limits.min, limits.max).astype(x.array.dtype)
+    found = found.reshape(numbers.shape)
+    found = np.moveaxis(found, -1, axis) if asked.call.opset >= 13 else found
+    return (Exact(Tensor(x.dtype, np.ascontiguousarray(found))),)
 
 
 @deviation

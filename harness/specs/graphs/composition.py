@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from harness.model.expected import Expected
 from harness.model.float_formats import FORMATS, encode
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
-from harness.operators.base import Call, Operator, Shape, TensorType
+from harness.operators.base import Call, Operator, TensorType
 from harness.operators.bounded import Bounded, arithmetic, number
 from harness.operators.formulas import FormulaOracle
 from harness.specs.calls import make_call
@@ -41,11 +42,13 @@ from harness.specs.graphs.known import (
     Value,
     Within,
     expected_of,
+    form_of,
     hull,
     known_of,
     numbers_of,
     shape_of,
     tensor_of,
+    value_of,
 )
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
 from harness.specs.literals import MAX_ELEMENTS
@@ -56,25 +59,39 @@ _TRACED = 1 << 40
 
 
 def composed(
-    graph: FilledGraph, opset: int, inputs: Mapping[str, Tensor], declared: str, bounds: bool = True
+    graph: FilledGraph,
+    opset: int,
+    inputs: Mapping[str, Tensor],
+    declared: str,
+    *,
+    bounds: bool = True,
+    operators: Mapping[str, Operator] = OPERATORS,
 ) -> tuple[Expected, ...]:
     """Return what each output of a graph is held against in a declared arithmetic; raise Unfit where a node cannot
-    take what it is given. Without `bounds`, element types and shapes are right, and bounds may be too narrow."""
-    found = _made(graph, opset, inputs, declared, bounds)
+    take what it is given. Without `bounds`, element types and shapes are right, and bounds may be too narrow. Formulas
+    are those of `operators`."""
+    found = _made(graph, _Way(opset, declared, bounds, operators), inputs)
     return tuple(
         expected_of(tensor_of(each)) if isinstance(each, (Tensor, Within, TensorList)) else each
         for each in found
     )
 
 
-def _made(
-    graph: FilledGraph, opset: int, around: Mapping[str, Value], declared: str, bounds: bool
-) -> list[Value | Expected]:
+class _Way(NamedTuple):
+    """How a graph is composed: see `composed`."""
+
+    opset: int
+    declared: str
+    bounds: bool
+    operators: Mapping[str, Operator]
+
+
+def _made(graph: FilledGraph, way: _Way, around: Mapping[str, Value]) -> list[Value | Expected]:
     """Return the outputs of a graph, or of one in a node, whose nodes take tensors `around` it as well."""
     known: dict[str, Value] = {**around, **graph.constants}
     expected: dict[str, Expected] = {}
     for node in graph.nodes:
-        for name, found in zip(node.outputs, _outputs(node, opset, known, declared, bounds), strict=True):
+        for name, found in zip(node.outputs, _outputs(node, way, known), strict=True):
             if isinstance(found, (Tensor, Within, TensorList)):
                 known[name] = found
             else:
@@ -87,11 +104,9 @@ def _made(
     return [expected.get(name) or known[name] for name in graph.outputs]
 
 
-def _outputs(
-    node: GraphNode, opset: int, known: Mapping[str, Value], declared: str, bounds: bool
-) -> Iterable[Value | Expected]:
+def _outputs(node: GraphNode, way: _Way, known: Mapping[str, Value]) -> Iterable[Value | Expected]:
     """Return the outputs of a node. Those that a sequence or an optional is written out as are one."""
-    values = _operands(node, opset, known)
+    values = _operands(node, way.opset, known)
     if node.operator in CONTROL_FLOW:
 
         def run(name: str, fed: Sequence[Value] = ()) -> list[Value | Expected]:
@@ -99,31 +114,23 @@ def _outputs(
             if len(fed) != len(graph.inputs):
                 raise Unfit(f"{name} of {node.operator} takes {len(fed)} inputs, not {len(graph.inputs)}")
             around = {**known, **dict(zip(graph.inputs, fed, strict=True))}
-            return _made(graph, opset, around, declared, bounds)
+            return _made(graph, way, around)
 
         return CONTROL_FLOW[node.operator](node, values, run)
-    given = dict(_written_out(node, opset, values))
-    found = [*_computed(node, opset, given, declared, bounds)]
+    given = dict(_written_out(node, way.opset, values))
+    found = [*_computed(node, way, given)]
     if any(isinstance(each, Shapeless) for each in given.values()):
         flat = {name: _flat(each) for name, each in given.items()}
-        if [*map(_form, found)] != [*map(_form, _computed(node, opset, flat, declared, bounds))]:
+        if [*map(form_of, found)] != [*map(form_of, _computed(node, way, flat))]:
             raise Unfit("slices of a body that never runs have no shape")
-    last = operator_schema(node.operator, opset).outputs[-1]
+    last = operator_schema(node.operator, way.opset).outputs[-1]
     if last.sequence or last.optional_type:
-        return [TensorList(tuple(map(_known, found[1:])))]
+        return [TensorList(tuple(tensor_of(value_of(each)) for each in found[1:]))]
     return found
-
-
-def _known(found: Known | Expected) -> Known:
-    return found if isinstance(found, (Tensor, Within)) else known_of(found)
 
 
 def _flat(known: Known) -> Known:
     return Tensor(known.dtype, known.array.reshape(-1)) if isinstance(known, Shapeless) else known
-
-
-def _form(found: Known | Expected) -> tuple[str, Shape]:
-    return found.dtype, shape_of(_known(found))
 
 
 def _written_out(node: GraphNode, opset: int, values: Mapping[str, Value]) -> Iterator[tuple[str, Known]]:
@@ -142,22 +149,20 @@ def _written_out(node: GraphNode, opset: int, values: Mapping[str, Value]) -> It
             yield from ((name, one) for one in each.tensors)
 
 
-def _computed(
-    node: GraphNode, opset: int, given: Mapping[str, Known], declared: str, bounds: bool
-) -> Iterable[Known | Expected]:
+def _computed(node: GraphNode, way: _Way, given: Mapping[str, Known]) -> Iterable[Known | Expected]:
     """Return what a node's operator gives of tensors: of exact ones as its own oracle says."""
-    operator = OPERATORS[node.operator]
-    call = _call(operator, node, opset, given)
+    operator = way.operators[node.operator]
+    call = _call(operator, node, way.opset, given)
     exact = {name: each for name, each in given.items() if isinstance(each, Tensor)}
     broken = operator.broken(call, exact) if len(exact) == len(given) else operator.broken_rule(call)
     if broken is not None:
         raise Unfit(f"{node.operator} of {', '.join(filter(None, node.inputs))}: {broken}")
     if len(exact) == len(given):
-        return operator.oracle(call, exact, declared)
+        return operator.oracle(call, exact, way.declared)
     oracle = operator.oracle
     if isinstance(oracle, FormulaOracle) and oracle.way == "moved":
         return _moved(oracle, call, given)
-    return _at_corners(operator, call, given, declared, bounds)
+    return _at_corners(operator, call, given, way.declared, way.bounds)
 
 
 def _operands(node: GraphNode, opset: int, known: Mapping[str, Value]) -> dict[str, Value]:

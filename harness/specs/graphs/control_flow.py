@@ -9,18 +9,17 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Expected
-from harness.operators.base import Shape
 from harness.specs.graphs.known import (
     Known,
     Shapeless,
     TensorList,
     Value,
-    Within,
-    known_of,
+    form_of,
     shape_of,
     sliced,
     stacked,
     tensor_of,
+    value_of,
 )
 from harness.specs.graphs.pattern import GraphNode, Unfit
 
@@ -49,18 +48,18 @@ def loop(node: GraphNode, given: Mapping[str, Value], run: Run) -> Found:
         if len(slices) == _MOST:
             raise Unfit(f"a loop that runs more than {_MOST} times")
         number, on = Tensor("int64", np.array(len(slices), np.int64)), Tensor("bool", np.array(goes))
-        first, *found = run("body", (number, on, *map(_known, state)))
-        state, goes = found[:count], _true(_known(first))
-        slices.append([tensor_of(_known(each)) for each in found[count:]])
+        first, *found = run("body", (number, on, *map(value_of, state)))
+        state, goes = found[:count], _true(value_of(first))
+        slices.append([tensor_of(value_of(each)) for each in found[count:]])
     if not slices and len(node.outputs) > count:
-        fed = (Tensor("int64", np.array(0)), Tensor("bool", np.array(True)), *map(_known, state))
+        fed = (Tensor("int64", np.array(0)), Tensor("bool", np.array(True)), *map(value_of, state))
         return [*state, *_none(run("body", fed)[count + 1 :])]
     return [*state, *(stacked(each) for each in zip(*slices, strict=True))]
 
 
 def _none(found: Found) -> Found:
     """Return no slices of each tensor, of which the body made one."""
-    each = [tensor_of(_known(one)) for one in found]
+    each = [tensor_of(value_of(one)) for one in found]
     return [Shapeless(one.dtype, np.zeros((0, *shape_of(one)), DTYPES[one.dtype].storage)) for one in each]
 
 
@@ -81,8 +80,8 @@ def scan(node: GraphNode, given: Mapping[str, Value], run: Run) -> Found:
     (length,), slices = lengths, list[list[Known]]()
     if not length:
         fed = [sliced(_one(each, axis), 0, axis) for each, axis in zip(scanned, axes, strict=True)]
-        found = run("body", (*map(_known, state), *fed))
-        if [_form(_known(each)) for each in found[:count]] != [_form(_known(each)) for each in state]:
+        found = run("body", (*map(value_of, state), *fed))
+        if [form_of(each) for each in found[:count]] != [form_of(each) for each in state]:
             raise Unfit(_KEEPS)
         return [*state, *_none(found[count:])]
     for at in range(length):
@@ -90,11 +89,11 @@ def scan(node: GraphNode, given: Mapping[str, Value], run: Run) -> Found:
             sliced(each, length - 1 - at if back else at, axis)
             for each, axis, back in zip(scanned, axes, turned, strict=True)
         ]
-        before, found = [*map(_known, state)], run("body", (*map(_known, state), *fed))
+        before, found = [*map(value_of, state)], run("body", (*map(value_of, state), *fed))
         state = found[:count]
-        if [_form(_known(each)) for each in state] != [*map(_form, before)]:
+        if [form_of(each) for each in state] != [*map(form_of, before)]:
             raise Unfit(_KEEPS)
-        slices.append([tensor_of(_known(each)) for each in found[count:]])
+        slices.append([tensor_of(value_of(each)) for each in found[count:]])
     columns = [*zip(*slices, strict=True)]
     axes, turned = (listed(name, len(columns)) for name in ("scan_output_axes", "scan_output_directions"))
     stacks = zip(columns, axes, turned, strict=True)
@@ -119,17 +118,8 @@ def sequence_map(node: GraphNode, given: Mapping[str, Value], run: Run) -> Found
         run("body", [each.tensors[n] if isinstance(each, TensorList) else each for each in given.values()])
         for n in range(len(first.tensors))
     ]
-    columns = [[tensor_of(_known(run_of[n])) for run_of in found] for n in range(len(node.outputs))]
+    columns = [[tensor_of(value_of(run_of[n])) for run_of in found] for n in range(len(node.outputs))]
     return [TensorList(tuple(column)) for column in columns]
-
-
-def _known(found: Value | Expected) -> Value:
-    return found if isinstance(found, (Tensor, Within, TensorList)) else known_of(found)
-
-
-def _form(value: Value) -> tuple[str, Shape]:
-    known = tensor_of(value)
-    return known.dtype, shape_of(known)
 
 
 def _exact(known: Value) -> Tensor:

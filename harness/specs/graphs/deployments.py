@@ -48,14 +48,19 @@ def _deployed(pattern: Pattern, sweep: GraphSweep) -> Iterator[Case]:
 
 def _deployments(case: Case) -> Iterator[dict[str, Any]]:
     """Yield the levels of few cases of a graph, in which every two stand together that its graph can have."""
-    without = frozenset(_without(case))
-    had = {
-        name: [each for each in levels if (name, each) not in without] for name, levels in DEPLOYED.items()
-    }
+    had = deployments_of(case)
     for row in _rows(tuple(map(len, had.values()))):
         levels = {name: had[name][level] for name, level in zip(had, row, strict=True)}
         if any(levels[name] is not None for name in DEPLOYMENTS):
             yield levels
+
+
+def deployments_of(case: Case) -> dict[str, list[Any]]:
+    """Return the levels of each option that a graph can have, the usual one first."""
+    without = frozenset(_without(case))
+    return {
+        name: [each for each in levels if (name, each) not in without] for name, levels in DEPLOYED.items()
+    }
 
 
 @lru_cache(maxsize=64)
@@ -72,9 +77,9 @@ def _without(case: Case) -> Iterator[Level]:
     texts = "string" in {*call.outputs, *(each.dtype for each in case.inputs)}
     if texts or any(UNKNOWN in shape for shape in operator.family.output_shapes(operator, call)):
         yield "binding", "own"
-    if texts or not (graph.constants or len(fed) < len(case.inputs)):
+    if texts or not ((graph.constants and not graph.constants_are_nodes) or len(fed) < len(case.inputs)):
         yield "initializers", "shared"
-    if not any(each.shape for each in fed):
+    if case.options.shapes != "symbolic" or not any(each.shape for each in fed):
         yield "dimensions", "fixed"
     if not _inner_value(case):
         yield "exposed", "value"

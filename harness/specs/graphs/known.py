@@ -99,6 +99,17 @@ def numbers_of(tensor: Tensor) -> Float64:
     return np.asarray(tensor.array, np.float64)
 
 
+def value_of(found: Value | Expected) -> Value:
+    """Return an output of a node as an input of the next."""
+    return found if isinstance(found, (Tensor, Within, TensorList)) else known_of(found)
+
+
+def form_of(found: Value | Expected) -> tuple[str, Shape]:
+    """Return the element type and the shape of a tensor."""
+    known = tensor_of(value_of(found))
+    return known.dtype, shape_of(known)
+
+
 def tensor_of(value: Value) -> Known:
     """Return a value that is a tensor."""
     if isinstance(value, TensorList):

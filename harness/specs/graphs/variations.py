@@ -63,7 +63,12 @@ def at_levels(case: Case) -> Iterator[Case]:
 
 def at_level(case: Case, level: Optimization) -> Case:
     """Return the case at a level of optimisation."""
-    options = msgspec.structs.replace(case.options, optimization=level)
+    return with_option(case, "optimization", level)
+
+
+def with_option(case: Case, name: str, level: Any) -> Case:
+    """Return the case with a level of an option."""
+    options = msgspec.structs.replace(case.options, **{name: level})
     return msgspec.structs.replace(
         case, id=_head(case.id, case.options) + option_terms(options), options=options
     )

@@ -14,16 +14,17 @@ from harness.model.case import DEPLOYMENTS, Case, Options, Shapes, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.operators.elements import ELEMENT_KINDS
 from harness.specs.calls import call_of
+from harness.specs.graphs.deployments import deployments_of
 from harness.specs.graphs.pattern import Pattern
 from harness.specs.graphs.plain import NO_GRAPH, PlainGraph, forget, plain_graph
-from harness.specs.graphs.variations import at_levels, combined, factor_names, made, misfit
+from harness.specs.graphs.variations import at_levels, combined, factor_names, made, misfit, with_option
 from harness.specs.load import LoadedSpec
 from harness.specs.values import case_inputs
 from harness.triage.fuzzing.changes import EXTENTS, FLAG, near
 from harness.triage.fuzzing.draw import Drawn
 
 _TRIES, _CHANGES, _PIECES = 12, 6, 40
-_COMPOSED, _LISTED, _JOINED = 0.5, 0.6, 0.85
+_COMPOSED, _LISTED, _JOINED, _DEPLOYED = 0.5, 0.6, 0.85, 0.2
 _LEAST, _MOST, _PIECE = 3, 10, 4
 """Nodes of a composition, and of a piece of it."""
 _LARGEST = 1 << 12
@@ -49,11 +50,19 @@ class GraphDrawing:
             found = self._composition(f"Fuzzed{number}") if composed else self._member(self._spec())
             if found is not None:
                 case, spec = found
-                for each in at_levels(case):
+                for each in at_levels(self._deployed(case)):
                     yield Drawn(each, (each.id,), spec)
 
     def _spec(self) -> LoadedSpec:
         return self._alone or self.random.choice(self._specs)
+
+    def _deployed(self, case: Case) -> Case:
+        """Return the case now and then with an option of the deployments that its graph can have."""
+        if self.random.random() >= _DEPLOYED:
+            return case
+        levels = deployments_of(case)
+        name, level = self.random.choice([(name, each) for name in DEPLOYMENTS for each in levels[name][1:]])
+        return with_option(case, name, level)
 
     # members of patterns
 

@@ -9,10 +9,13 @@ from itertools import count
 
 import msgspec
 
-from harness.model.case import Case, Options
+from harness.model.case import DEPLOYMENTS, Case, Options
 from harness.model.dtypes import DTYPES
 from harness.specs.graphs.plain import NO_GRAPH, PlainGraph, forget
 from harness.specs.graphs.variations import misfit
+
+_PLAIN = {name: getattr(Options(), name) for name in ("shapes", *DEPLOYMENTS)}
+"""The usual levels of options that leave the graph as it is."""
 
 
 def smallest(graph: PlainGraph, name: str, alike: Callable[[Case], bool]) -> PlainGraph:
@@ -49,7 +52,8 @@ def _cost(graph: PlainGraph) -> tuple[int, ...]:
         len(graph.nodes),
         len(graph.outputs),
         sum(len(node.attributes) for node in graph.nodes),
-        graph.constants_are_nodes + (graph.options.shapes != "symbolic"),
+        graph.constants_are_nodes
+        + sum(getattr(graph.options, name) != level for name, level in _PLAIN.items()),
         len((graph.options.initializer or "").split(",")),
         len(graph.inputs),
     )
@@ -80,8 +84,8 @@ def _changes(graph: PlainGraph) -> Iterator[PlainGraph]:
             yield graph._replace(nodes=(*graph.nodes[:number], fewer, *graph.nodes[number + 1 :]))
     yield graph._replace(constants_are_nodes=False)
     yield graph._replace(options=Options(optimization=graph.options.optimization))
-    for name in ("shapes", "initializer"):
-        options = msgspec.structs.replace(graph.options, **{name: getattr(Options(), name)})
+    for name, level in {**_PLAIN, "initializer": None}.items():
+        options = msgspec.structs.replace(graph.options, **{name: level})
         yield graph._replace(options=options)
 
 
