@@ -9,6 +9,7 @@ from hashlib import sha256
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
 from harness.compile.protos import PRODUCER, UNTESTED, attribute
+from harness.compile.sequences import lifted
 from harness.compile.tensor_files import tensor_proto
 from harness.model.case import DEPLOYMENTS, Case, Tensor
 from harness.model.dtypes import DTYPES
@@ -28,8 +29,11 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
     constants = [n for n, each in enumerate(case.inputs) if each.name in wanted]
     fed = tuple(n for n in range(len(inputs)) if n not in constants)
     model = _model(case, graph, call, inputs, fed, results)
+    model, optionals, dropped = lifted(model, case.options.optionals)
+    fed = tuple(n for n in fed if case.inputs[n].name not in dropped)
     data = model.SerializeToString(deterministic=True)
-    operators = [node.operator for node in graph.nodes]
+    constant_nodes = len(graph.constants) if graph.constants_are_nodes else 0
+    operators = [node.op_type for node in model.graph.node[constant_nodes:]]
     tested = tuple(sorted(name for name in operators if name not in UNTESTED))
     return Graph(
         model=data,
@@ -44,6 +48,7 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
         untested=tuple(name for name in operators if name in UNTESTED),
         functions=tuple(name for name in dict.fromkeys(tested) if operator_schema(name, case.opset).function),
         composed=True,
+        optionals=optionals,
         deployed=tuple(_deployed(case, graph, inputs, fed)),
     )
 

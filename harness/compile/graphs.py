@@ -18,7 +18,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from harness.compile import sequences
 from harness.compile.composed import compile_graph
-from harness.compile.protos import LOADED, PRODUCER, UNTESTED, attribute
+from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attribute
 from harness.compile.tensor_files import tensor_proto
 from harness.model.case import (
     CONSTANTS,
@@ -181,7 +181,7 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
     operands = [sequences.held(n) if n in optionals else renamed.get(n, n) for n in _operands(form)]
     domain, _, type_ = form.operator.rpartition(".")
     given = sequences.given(schema, results)
-    node = helper.make_node(type_, operands, given, name="tested", domain=domain or None)
+    node = helper.make_node(type_, operands, given, name=TESTED, domain=domain or None)
     node.attribute.extend(
         attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
     )
@@ -311,9 +311,7 @@ def control_graph(opset: int) -> Graph:
     """Return a graph of one Identity of float32 at an opset: where it does not run, no case of this opset
     says anything."""
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"{name}_0"]) for name in ("X", "Y"))
-    graph = helper.make_graph(
-        [helper.make_node("Identity", ["X"], ["Y"], name="tested")], "control", [x], [y]
-    )
+    graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"], name=TESTED)], "control", [x], [y])
     imports = [helper.make_opsetid("", opset)]
     data = helper.make_model(
         graph, producer_name=PRODUCER, ir_version=IR_VERSIONS[opset], opset_imports=imports
@@ -338,10 +336,11 @@ def _functions(form: _Form, tested: tuple[str, ...]) -> tuple[str, ...]:
 def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     options = form.options
     schema = operator_schema(form.operator, form.opset)
+    model, optionals, dropped = sequences.lifted(model, options.optionals)
     data = model.SerializeToString(deterministic=True)
-    fed = tuple(n for n in range(len(form.names)) if n not in constants)
+    fed = tuple(n for n in range(len(form.names)) if n not in constants and form.names[n] not in dropped)
     composed = options.variant is not None or sequences.composed(schema)
-    proof = "after" if form.operator in LOADED else "tested"
+    proof = "after" if form.operator in LOADED else TESTED
     nodes = [
         (node.op_type not in UNTESTED if composed else node.name.partition("/")[0] == proof, node.op_type)
         for node in model.graph.node
@@ -362,4 +361,5 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
         untested=tuple(operator for proven, operator in nodes if not proven),
         functions=_functions(form, tested),
         maps=tuple(dict.fromkeys(each.map for each in (*schema.inputs, *schema.outputs) if each.map)),
+        optionals=optionals,
     )

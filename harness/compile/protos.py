@@ -13,6 +13,8 @@ from harness.model.onnx_schemas import dtypes_of
 PRODUCER = "onnxruntime-conformance-harness"
 UNTESTED = {"Identity", "Constant"}
 """Operators of which a graph may lose nodes, and that may run anywhere."""
+TESTED = "tested"
+"""The name of the node of a case of one operator."""
 LOADED = {"Constant"}
 """Operators whose nodes no session keeps: loading makes initializers of them. The node that takes what they give is
 tested in their place."""

@@ -5,6 +5,10 @@ none; of one that it gives SequenceLength and SequenceAt take the number of tens
 an optional, OptionalHasElement and OptionalGetElement take one apart. Which inputs and outputs are sequences or
 optionals is what ONNX's schema says.
 
+Optionals are values of the graph itself where a case asks for it: what Optional makes of the graph's inputs is an input,
+which the worker passes; what OptionalHasElement and OptionalGetElement give as outputs is one output, which the worker
+takes apart.
+
 Nothing in a graph makes a map or takes one apart. A map is an input or an output of the graph, and the worker makes it
 of two tensors, or makes these of it: `X_keys` and `X_values` of `X`.
 """
@@ -14,11 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
 
+from harness.compile.protos import TESTED
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.operator_schema import OperatorSchema
 from harness.operators.base import Node
+
+Optionals = tuple[tuple[str, ...], ...]
+_ASKERS = ("OptionalHasElement", "OptionalGetElement")
 
 
 def composed(schema: OperatorSchema) -> bool:
@@ -85,3 +94,76 @@ def unpacked(schema: OperatorSchema, results: Sequence[str]) -> Iterator[Node]:
             position = f"position_{place}"
             yield Node("Constant", (), position, value=Tensor("int64", np.array(place, np.int64)))
             yield Node("SequenceAt", (parameter.name, position), tensor)
+
+
+def lifted(model: ModelProto, kind: str | None) -> tuple[ModelProto, Optionals, set[str]]:
+    """Return the model whose optionals are inputs and outputs, and of each its name and its tensors': its element's, none
+    where it is empty; of an output the one that says whether there is an element, and the element. One that is empty is
+    not passed at all where `kind` is `left_out`; where it is None the model stays as it is. The last are the tensors that
+    are no inputs any more: no node takes them, no optional holds them."""
+    if kind is None:
+        return model, (), set()
+    found = ModelProto()
+    found.CopyFrom(model)
+    graph = found.graph
+    inputs = tuple(_inputs(graph))
+    outputs = tuple(_outputs(graph, {name for name, *_ in inputs}))
+    used = set(_taken(graph))
+    kept = [value for value in graph.input if value.name in used]
+    del graph.input[:]
+    graph.input.extend(kept)
+    passed = [each for each in inputs if each[0] in used and (len(each) > 1 or kind != "left_out")]
+    dropped = {value.name for value in model.graph.input} - used.union(*passed)
+    return found, (*passed, *outputs), dropped
+
+
+def _inputs(graph: GraphProto) -> Iterator[tuple[str, ...]]:
+    types = {value.name: value.type for value in graph.input}
+    made = {node.output[0]: node for node in graph.node}
+    for node in [each for each in graph.node if each.op_type == "Optional" and each.name != TESTED]:
+        tensors = list(node.input)
+        listed = made.get(tensors[0]) if tensors else None
+        if listed is not None and listed.op_type == "SequenceConstruct":
+            tensors = list(listed.input)
+            element = helper.make_sequence_type_proto(types[tensors[0]])
+            graph.node.remove(listed)
+        else:
+            element = types[tensors[0]] if tensors else _type(node)
+        graph.node.remove(node)
+        graph.input.append(helper.make_value_info(node.output[0], helper.make_optional_type_proto(element)))
+        yield (node.output[0], *tensors)
+
+
+def _type(node: NodeProto) -> TypeProto:
+    (attribute,) = node.attribute
+    type_: TypeProto = attribute.tp
+    return type_
+
+
+def _outputs(graph: GraphProto, inputs: set[str]) -> Iterator[tuple[str, ...]]:
+    values = {value.name: value for value in graph.output}
+    asked: dict[str, dict[str, NodeProto]] = {}
+    for node in graph.node:
+        if node.op_type in _ASKERS and node.output[0] in values and node.input[0] not in inputs:
+            asked.setdefault(node.input[0], {})[node.op_type] = node
+    for name, nodes in asked.items():
+        if len(nodes) == len(_ASKERS):
+            element = values[nodes[_ASKERS[1]].output[0]].type
+        else:  # what is asked alone is an Optional without an element
+            element = _type(next(node for node in graph.node if name in node.output))
+        tensors = [nodes[asker].output[0] for asker in _ASKERS if asker in nodes]
+        for node in nodes.values():
+            graph.node.remove(node)
+            graph.output.remove(values[node.output[0]])
+        graph.output.append(helper.make_value_info(name, helper.make_optional_type_proto(element)))
+        yield (name, *tensors)
+
+
+def _taken(graph: GraphProto) -> Iterator[str]:
+    """Yield what nodes take, and what a graph in a node takes from around it."""
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from _taken(attribute.g)
+                yield from (value.name for value in attribute.g.output)

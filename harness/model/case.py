@@ -87,6 +87,7 @@ CONSTANTS = "constants"
 """As an initializer: every input whose elements decide shapes."""
 
 
+Optionals = Literal["graph", "left_out"]
 Binding = Literal["own", "device", "outlived"]
 """Where inputs and outputs lie: in buffers of the caller, in OrtValues on the provider's device, in OrtValues that are
 read when their session and their sources are gone."""
@@ -97,7 +98,9 @@ class Options(msgspec.Struct, frozen=True, gc=False):
 
     `initializer` names the inputs that are one, divided by commas, or `constants`. `outputs` is the number of outputs that the
     node has where that is not the operator's usual one; `omit` names those, divided by commas, that it leaves out
-    before others by an empty name. `after` is the call that the session has run before. From `binding` on they are
+    before others by an empty name. `after` is the call that the session has run before. By
+    `optionals` those that nodes would make or take apart are inputs and outputs of the graph; one without an element is
+    None, or is not fed. From `binding` on they are
     `DEPLOYMENTS`: how an application runs a graph.
     """
 
@@ -110,6 +113,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     outputs: int | None = None
     omit: str | None = None
     after: After | None = None
+    optionals: Optionals | None = None
     binding: Binding | None = None
     concurrent: int | None = None
     execution: Literal["parallel"] | None = None

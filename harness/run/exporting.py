@@ -93,8 +93,8 @@ def _export(case: Case, folder: Path, seed: int, done: Export) -> str | None:
     inputs = case_inputs(call, case, seed)
     prepared = Prepared(case, call, inputs)
     graph = compile_case(case, call, inputs)
-    if graph.maps:
-        return "files of test data hold no map"
+    if graph.maps or graph.optionals:
+        return "files of test data hold no map" if graph.maps else "its inputs or outputs are optionals"
     try:
         expected = oracle(prepared, "")
         assert expected is not None  # the case is valid

@@ -107,7 +107,12 @@ def worth(
     """Say whether outputs can be examined, and whether that says anything."""
     if outcome not in _WORTH or provider not in _PROVIDERS:
         return False
-    if graph.in_place or graph.maps or any(each.dtype == "string" for each in (*outputs, *prepared.inputs)):
+    if (
+        graph.in_place
+        or graph.maps
+        or graph.optionals
+        or any(each.dtype == "string" for each in (*outputs, *prepared.inputs))
+    ):
         return False  # what an output held before is its input; maps and texts have no bytes of their own
     return any(output.array.size for output in outputs)
 

@@ -70,7 +70,16 @@ def problems(
     beside the options of a graph."""
     if given is None or asked is None:
         return
-    for name in ("shapes", "initializer", "in_place", "optimization", "neighbours", "omit", "after"):
+    for name in (
+        "shapes",
+        "initializer",
+        "in_place",
+        "optimization",
+        "neighbours",
+        "omit",
+        "after",
+        "optionals",
+    ):
         if getattr(graph, name) != getattr(Options(), name):
             yield spec.problem(
                 (*at, "options", name),

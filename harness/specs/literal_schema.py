@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from harness.model.case import Binding, Optimization, Shapes
+from harness.model.case import Binding, Optimization, Optionals, Shapes
 from harness.specs.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
 from harness.specs.literals import shape_problem
 from harness.specs.schema_types import (
@@ -52,6 +52,7 @@ class CaseOptions(DeploymentOptions):
     outputs: Annotated[int, Field(ge=1, le=64)] | None = None
     omit: OutputNames | None = None
     after: None = None
+    optionals: Optionals | None = None
 
 
 _Uint = Annotated[int, Field(ge=0, le=2**32 - 1)]

@@ -29,6 +29,13 @@ def option_problems(
     if options.variant is not None and options.variant not in operator.variants:
         what = f"{operator.name} has no variant {options.variant!r}"
         yield spec.problem((*at, "variant"), what, given=options.variant, allowed=tuple(operator.variants))
+    schema = spec.schema(spec.opsets[-1])
+    if (
+        options.optionals is not None
+        and spec.graph is None
+        and not any(each.optional_type for each in (*schema.inputs, *schema.outputs))
+    ):
+        yield spec.problem((*at, "optionals"), f"no input or output of {operator.name} is an optional")
     if options.omit is not None:
         yield from _omission_problems(spec, operator, options, (*at, "omit"))
     for name in DEPLOYMENTS if spec.graph is None else ():

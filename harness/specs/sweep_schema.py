@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from harness.model.case import After, Optimization, Shapes
+from harness.model.case import After, Optimization, Optionals, Shapes
 from harness.specs.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
 from harness.specs.schema_types import (
     AllOrDtypes,
@@ -45,6 +45,7 @@ class SweepOptions(Strict):
     outputs: Alternatives[Annotated[int, Field(ge=1, le=64)] | None] = (None,)
     omit: Alternatives[OutputNames | None] = (None,)
     after: Alternatives[After | None] = (None,)
+    optionals: Alternatives[Optionals | None] = (None,)
 
     @property
     def varied(self) -> tuple[str, ...]:
@@ -53,7 +54,7 @@ class SweepOptions(Strict):
         return tuple(
             field
             for field in type(self).model_fields
-            if field not in ("omit", "after") or getattr(self, field) != (None,)
+            if field not in ("omit", "after", "optionals") or getattr(self, field) != (None,)
         )
 
 

@@ -15,7 +15,7 @@ FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KIND = (
     *("optimization", "in_place", "inputs", "outputs", "tested", "patterns"),
-    *("tells_transformers", "disabled", "maps", "deployed"),
+    *("tells_transformers", "disabled", "maps", "optionals", "deployed"),
 )
 
 
@@ -86,6 +86,7 @@ def encode_batch(
                 graph.composed and graph.optimization != "off",
                 graph.disabled,
                 graph.maps,
+                graph.optionals,
                 graph.deployed,
             ),
             len(kinds),

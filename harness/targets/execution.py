@@ -58,6 +58,8 @@ class Graph(NamedTuple):
     """The transformers that are not to change it."""
     maps: tuple[str, ...] = ()
     """Its inputs and outputs that are maps, or sequences of maps: of `X` the tensors `X_keys` and `X_values` are passed."""
+    optionals: tuple[tuple[str, ...], ...] = ()
+    """Its inputs and outputs that are optionals and are passed: the name, and those of the tensors that stand for it."""
     deployed: tuple[tuple[str, object], ...] = ()
     """How an application runs it, by `case.DEPLOYMENTS`: `dimensions` are names with extents, `initializers` name, ONNX
     element type, shape and bytes in hexadecimal of each initializer."""

@@ -18,7 +18,7 @@ batch is `{"kinds": [...], "units": [...]}`: a unit names its kind (provider, op
 element types, which many units share), the size of its graph, the number of its first case, and the shapes of
 each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
 the inputs of a call of those shapes stand before each case's, and the session runs them first. Its kind names the
-`maps`, of which keys and values cross the pipe.
+`maps`, of which keys and values cross the pipe, and the `optionals`, of which tensors do.
 
 Each case is announced before it starts: whatever ends the process, only that case is lost. Where the first
 request names a file of `progress`, which both processes map, a case is announced there, and results are
@@ -618,6 +618,10 @@ class OnnxRuntime:
             asked = unit["asked"] = [name for name, _ in wanted]
         if unit["bound"]:
             return self._run_bound(session, unit, arrays)
+        if unit.get("optionals"):
+            fed = dict(zip(unit["fed"], arrays))
+            given = run_with_optionals(session, unit["optionals"], wanted, fed)
+            return [(output, number_of(output.dtype)) for output in given]
         if unit.get("maps"):
             fed = dict(zip(unit["fed"], arrays))
             for name, array in fed.items():
@@ -803,6 +807,36 @@ def run_with_maps(
         kind = np.dtype(np.int64 if wanted[name + "_keys"] == 7 else object)  # 7: TensorProto.INT64
         found.append(np.array([key for key, _ in items], kind).reshape(shape))
         found.append(np.array([value for _, value in items], np.float32).reshape(shape))
+    return found
+
+
+def run_with_optionals(
+    session: Any,
+    optionals: Sequence[Sequence[str]],
+    outputs: Sequence[Tuple[str, int]],
+    fed: Dict[str, Any],
+) -> List[Any]:
+    """Run with optionals, each fed as its tensor, a list of tensors, or None; of one that is given, return whether it has
+    an element, and the element, of a sequence its second one."""
+    types = {each.name: each.type for each in session.get_inputs()}
+    given = {name: array for name, array in fed.items() if name in types}
+    parts = {}
+    for name, *tensors in optionals:
+        if name not in types:
+            parts.update({tensor: (name, tensor == tensors[0]) for tensor in tensors})
+        elif "seq(" in types[name]:
+            given[name] = [fed[tensor] for tensor in tensors] if tensors else None
+        else:
+            given[name] = fed[tensors[0]] if tensors else None
+    wanted = [parts.get(name, (name, False)) for name, _ in outputs]
+    asked = list(dict.fromkeys(name for name, _ in wanted))
+    results = dict(zip(asked, session.run(asked, given)))
+    found = []
+    for name, asks in wanted:
+        value = np.array(results[name] is not None) if asks else results[name]
+        if value is None:
+            raise ValueError("%s has no element" % name)
+        found.append(value[1] if isinstance(value, list) else value)
     return found
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from harness.model.case import DEPLOYMENTS, Case, Optimization, Options, TensorSpec, Value
+from harness.model.case import DEPLOYMENTS, Case, Optimization, Optionals, Options, TensorSpec, Value
 from harness.model.caseid import input_term, option_terms, value_text
 from harness.operators import elements
 from harness.operators.base import Undefined
@@ -34,7 +34,7 @@ DEPLOYED: Mapping[str, tuple[Any, ...]] = {
     "initializers": (None, "shared"),
 }
 """The usual level of each option first; of `exposed` whether an inner value is an output as well."""
-NODE_OPTIONS = ("initializer", "shapes")
+NODE_OPTIONS = ("initializer", "shapes", "optionals")
 Levels = Mapping[str, Any]
 """A level of each factor."""
 
@@ -122,7 +122,7 @@ def made(pattern: Pattern, sweep: GraphSweep, levels: Levels) -> Case:
             attributes[name] = value
     options = msgspec.structs.replace(
         Options(shapes=levels.get("shapes", "symbolic"), initializer=levels.get("initializer") or None),
-        **{name: levels.get(name) for name in DEPLOYMENTS},
+        **{name: levels.get(name) for name in ("optionals", *DEPLOYMENTS)},
     )
     terms = [f"{spec.graph}@{opset}:sweep={sweep.name}", *map(input_term, inputs)]
     terms += [f"{name}={value_text(value)}" for name, value in attributes.items()]
@@ -164,6 +164,8 @@ def factor_problem(pattern: Pattern, name: str, level: Any) -> str | None:
         inner = {output for node in spec.nodes for output in node.outputs} | set(spec.inputs)
         unknown = [each for each in level.split(",") if each and each not in inner]
         return f"no node makes {unknown[0]!r}" if unknown else None
+    if name == "optionals" and level not in (None, *get_args(Optionals)):
+        return f"{level!r} is no level of optionals; allowed: {', '.join(get_args(Optionals))}, null"
     if name in DEPLOYMENTS and level not in DEPLOYED[name]:
         return f"{level!r} is no level of {name}; allowed: {', '.join(map(str, DEPLOYED[name][1:]))}, null"
     return None

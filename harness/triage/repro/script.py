@@ -19,7 +19,7 @@ from harness.model.expected import Approx, Expected, OfLaw, OneOf
 from harness.model.float_formats import FORMATS
 from harness.model.onnx_schemas import IR_VERSIONS, opset_imports
 from harness.triage.repro.failure import Failure
-from harness.worker.worker import run_with_maps
+from harness.worker.worker import run_with_maps, run_with_optionals
 
 TEMPLATE = Path(__file__).with_name("template.py")
 LEVELS = {
@@ -40,8 +40,9 @@ def script(failure: Failure) -> str:
     _, _, code = rest.partition("# </case>\n")
     for mark in ("# <library>\n", "# </library>\n\n\n"):
         code = code.replace(mark, "")
-    if failure.graph.maps:
-        code = f"{_MAPPED}\n\n{inspect.getsource(run_with_maps)}{code}"
+    for values, run in ((failure.graph.maps, run_with_maps), (failure.graph.optionals, run_with_optionals)):
+        if values:
+            code = f"{_MAPPED}\n\n{inspect.getsource(run)}{code}"
     return head.replace("{{docstring}}", _docstring(failure)) + _constants(failure) + code
 
 
@@ -80,6 +81,7 @@ def _constants(failure: Failure) -> str:
         *inputs,
         "]",
         *_before(failure),
+        f"OPTIONALS = {list(graph.optionals)!r}",
         f"MAPS = {list(graph.maps)!r}",
         "OUTPUTS = [  # (name, ONNX element type, NumPy's)",
         *(

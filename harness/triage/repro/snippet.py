@@ -40,6 +40,8 @@ def snippet(failure: Failure) -> str:
     head = ["import numpy as np", "import onnx", "import onnxruntime as ort", ""]
     if failure.prepared.before is not None:
         return "# the session runs another call first: see repro.py"
+    if failure.graph.optionals:
+        return "# inputs or outputs of the graph are optionals: see repro.py"
     if failure.graph.deployed:
         return "# the application runs the graph in another way: see repro.py"
     options = [

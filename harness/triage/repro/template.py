@@ -25,6 +25,7 @@ TIMEOUT_SECONDS = 60
 TESTED = ["Identity"]
 INPUTS = []  # (name, ONNX element type, array); types that NumPy lacks as integers of the same bits, one an element
 BEFORE = []  # arrays, one an input: a call that the session runs first
+OPTIONALS = []  # inputs and outputs that are optionals: the name, and those of the tensors that stand for it
 MAPS = []  # inputs and outputs that are maps, of `X` passed as `X_keys` and `X_values`
 OUTPUTS = [("Y", 1, "float32")]  # (name, ONNX element type, NumPy's)
 EXPECTED = None  # one entry an output, None where an error is expected, or none where anything but the end of the process is
@@ -309,6 +310,10 @@ def run_session(ort, session, inputs):
 def run_plainly(ort, session, inputs):
     """Run and return the outputs as arrays; types that NumPy lacks, which `session.run` does not take, with bound
     buffers."""
+    if OPTIONALS:
+        outputs = [output[:2] for output in OUTPUTS]
+        fed = {key: array for key, _, array in inputs}
+        return run_with_optionals(session, OPTIONALS, outputs, fed)  # noqa: F821
     if MAPS:
         outputs = [output[:2] for output in OUTPUTS]
         return run_with_maps(session, MAPS, outputs, {key: array for key, _, array in inputs})  # noqa: F821
