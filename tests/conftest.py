@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
-from harness.targets.runtimes import index
+from harness.targets.runtimes import index, pythons
 from tests import needs
 from tests.processes import descendants, gone
 
@@ -94,3 +95,10 @@ def started() -> Iterator[Callable[[], set[int]]]:
 
     yield listed
     assert gone(listed()), "a process is left behind"
+
+
+@pytest.fixture
+def python_3_11() -> None:
+    """Skip where no Python is 3.11 or later; to look for them takes seconds."""
+    if all(Version(python.minor) < Version("3.11") for python in pythons.pythons()):
+        pytest.skip("onnxruntime 1.24 needs Python 3.11 or later")

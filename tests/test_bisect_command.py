@@ -7,10 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from packaging.version import Version
 
 from harness.model.cache_folder import CACHE_ENV
-from harness.targets.runtimes import pythons
 from tests.golden import check_golden
 from tests.running import Ended, complaint, harness
 
@@ -19,10 +17,7 @@ _CRASH = "GatherND@13:case=batch_size_of_one_is_not_broadcast"
 _CASE = f"{_CRASH};data=float32[2,2];indices=int64[1,1];batch_dims=1"
 _ENDS = ("--good", "1.24.2", "--bad", "1.24.3")
 
-needs_3_11 = pytest.mark.skipif(
-    all(Version(python.minor) < Version("3.11") for python in pythons.pythons()),
-    reason="onnxruntime 1.24 needs Python 3.11 or later",
-)
+needs_3_11 = pytest.mark.usefixtures("python_3_11")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from harness.model.cache_folder import CACHE_ENV
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.write import reduced_from
-from harness.targets.runtimes import pythons
 from tests.running import SPECS
 
 ROWS = rows((DOCS / "triage.md").read_text(encoding="utf-8"))
@@ -43,10 +42,7 @@ def test_a_case_is_a_spec_of_one_case_made_from_one_of_the_default_specs(file: P
 
 
 @pytest.mark.releases
-@pytest.mark.skipif(
-    all(Version(python.minor) < Version("3.11") for python in pythons.pythons()),
-    reason="onnxruntime 1.24 needs Python 3.11 or later",
-)
+@pytest.mark.usefixtures("python_3_11")
 @pytest.mark.parametrize(
     ("name", "lie"),
     [("more_tuples_than_batches-1.24.3", None), ("one_tuple_for_two_batches-1.24.3", ("1.24.3", 1))],

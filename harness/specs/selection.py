@@ -61,11 +61,21 @@ class Selection:
         """Return the pieces of this shard."""
         if self._few:
             return pieces_of(self._few, valid=valid)
-        pieces = self._planned(Counter(), valid=valid)
-        if self.shard is None:
-            return pieces
-        parts = enumerate(divided(pieces, _SHARD_CASES))
-        return chain.from_iterable(part for number, part in parts if self.shard.holds(number))
+        return self._planned(Counter(), valid=valid) if self.shard is None else self._sharded[valid]
+
+    @cached_property
+    def _sharded(self) -> dict[bool, list[Piece]]:
+        """The pieces of this shard, found once: those of the others are passed over, and their cases not made."""
+        found = {}
+        for valid in (True, False):
+            parts = enumerate(divided(self._planned(Counter(), valid=valid), _SHARD_CASES))
+            found[valid] = [
+                piece
+                for number, part in parts
+                if self.shard is None or self.shard.holds(number)
+                for piece in part
+            ]
+        return found
 
     def _planned(self, left_out: Counter[str], *, valid: bool) -> Iterator[Piece]:
         """Yield the pieces that a query can select cases of, of all shards; count what the plan leaves out."""
@@ -102,16 +112,19 @@ class Selection:
     def counted(self) -> tuple[int, dict[str, int]]:
         """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is selected,
         or if one of several queries matches none: a mistyped one would else go unnoticed beside the others."""
-        left_out = Counter[str]()
-        number = 0
-        if self.complete:
-            number, left_out = self.plan.counted()
-        else:
-            few: list[Case] = []
+        if self.queries:
+            left_out, number, few = Counter[str](), 0, list[Case]()
             for number, case in enumerate(self._selected(left_out), start=1):
                 if number <= _FEW:
                     few.append(case)
             self._few[:] = few if number <= _FEW else ()
+        else:
+            every, left_out = (
+                (len(self._paired[0]), self._paired[1].copy()) if self.pairwise else self.plan.counted()
+            )
+            number = every if self.shard is None else sum(1 for _ in self)
+            if number < every:
+                left_out[OTHER_SHARD] = every - number
         if not number:
             raise NothingRan(
                 "no case is selected: the shard is empty"
@@ -121,11 +134,11 @@ class Selection:
         return number, dict(sorted(left_out.items()))
 
     def _selected(self, left_out: Counter[str]) -> Iterator[Case]:
-        """Look for every selected case, and count by reason what is left out. Errors: NothingRan after the last one if
-        a query matches none."""
-        unmatched = [] if self.pairwise else list(self.queries)
+        """Look for every case that queries select, and count by reason what is left out. Errors: NothingRan after the
+        last one if a query matches none."""
         if self.pairwise:
             left_out.update(self._paired[1])
+        unmatched = [] if self.pairwise else list(self.queries)
         for sweep in self.plan.sweeps if unmatched else ():
             if not self._wants(sweep):
                 left_out[NOT_ASKED] += sweep.count(left_out)

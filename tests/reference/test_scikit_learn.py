@@ -7,6 +7,7 @@ Attributes are float32, and scikit-learn computes in float64 with parameters of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,21 +23,17 @@ from tests.needs import need
 
 if find_spec("sklearn") is None:
     need("reference", "python -m pip install -e '.[reference]'")
-from sklearn import (
-    ensemble,
-    feature_extraction,
-    impute,
-    linear_model,
-    preprocessing,
-    svm,
-    tree,
-)
 
 RANDOM = np.random.default_rng(7)
 X = (RANDOM.integers(-8, 9, (60, 3)) / 4).astype(np.float32)
 Y = X[:, 0] * 2 - X[:, 1] ** 2 + X[:, 2] / 2
 LABELS = np.array([3, 7, 9])[np.digitize(Y, np.quantile(Y, (0.3, 0.6)))]
 TEXTS = np.array(["low", "ä", "high"], object)[np.digitize(Y, np.quantile(Y, (0.3, 0.6)))]
+
+
+def learn(module: str) -> Any:
+    """Return a module of scikit-learn, which takes longer to import than all other tests to collect."""
+    return import_module(f"sklearn.{module}")
 
 
 def tensor(array: Array) -> Tensor:
@@ -64,9 +61,9 @@ def close(found: Array, wanted: Any) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("scaler", [preprocessing.StandardScaler(), preprocessing.RobustScaler()])
-def test_scaler(scaler: Any) -> None:
-    scaler.fit(X)
+@pytest.mark.parametrize("name", ["StandardScaler", "RobustScaler"])
+def test_scaler(name: str) -> None:
+    scaler = getattr(learn("preprocessing"), name)().fit(X)
     offset = getattr(scaler, "mean_", None)
     offset = scaler.center_ if offset is None else offset
     (found,) = given("Scaler", {"offset": numbers(offset), "scale": numbers(1 / scaler.scale_)}, X)
@@ -78,45 +75,45 @@ def test_normalizer(norm: str) -> None:
     """Of numbers above 0: scikit-learn takes magnitudes for `max` and `l1`, ONNX does not."""
     above = np.abs(X) + np.float32(0.25)
     (found,) = given("Normalizer", {"norm": norm.upper()}, above)
-    close(found, preprocessing.normalize(above, norm))
+    close(found, learn("preprocessing").normalize(above, norm))
 
 
 def test_binarizer() -> None:
     (found,) = given("Binarizer", {"threshold": 0.5}, X)
-    assert found.tolist() == preprocessing.Binarizer(threshold=0.5).transform(X).tolist()
+    assert found.tolist() == learn("preprocessing").Binarizer(threshold=0.5).transform(X).tolist()
 
 
 def test_imputer() -> None:
     lacking = np.where(X == 1, np.float32(np.nan), X)
-    model = impute.SimpleImputer().fit(lacking)
+    model = learn("impute").SimpleImputer().fit(lacking)
     attributes = {"imputed_value_floats": numbers(model.statistics_), "replaced_value_float": float("nan")}
     close(given("Imputer", attributes, lacking)[0], model.transform(lacking))
 
 
 def test_one_hot_encoder() -> None:
-    model = preprocessing.OneHotEncoder(handle_unknown="ignore").fit(LABELS[:, None])
+    model = learn("preprocessing").OneHotEncoder(handle_unknown="ignore").fit(LABELS[:, None])
     known = np.append(LABELS, 4)
     (found,) = given("OneHotEncoder", {"cats_int64s": numbers(model.categories_[0])}, known)
     assert found.tolist() == model.transform(known[:, None]).toarray().tolist()
 
 
 def test_label_encoder() -> None:
-    model = preprocessing.LabelEncoder().fit(TEXTS)
+    model = learn("preprocessing").LabelEncoder().fit(TEXTS)
     attributes = {"keys_strings": numbers(model.classes_), "values_int64s": tuple(range(3))}
     assert given("LabelEncoder", attributes, TEXTS)[0].tolist() == model.transform(TEXTS).tolist()
 
 
 def test_dict_vectorizer() -> None:
-    model = feature_extraction.DictVectorizer(sparse=False).fit([{"b": 1, "ä": 2}, {"a": 3}])
+    model = learn("feature_extraction").DictVectorizer(sparse=False).fit([{"b": 1, "ä": 2}, {"a": 3}])
     row = {"ä": 0.5, "a": 4.0}
     inputs = np.array(list(row), object), np.array(list(row.values()), np.float32)
     attributes = {"string_vocabulary": tuple(model.get_feature_names_out().tolist())}
     assert given("DictVectorizer", attributes, *inputs)[0].tolist() == model.transform(row)[0].tolist()
 
 
-@pytest.mark.parametrize("model", [linear_model.LinearRegression(), linear_model.Ridge()])
-def test_linear_regressor(model: Any) -> None:
-    model.fit(X, np.stack([Y, Y**2], -1))
+@pytest.mark.parametrize("name", ["LinearRegression", "Ridge"])
+def test_linear_regressor(name: str) -> None:
+    model = getattr(learn("linear_model"), name)().fit(X, np.stack([Y, Y**2], -1))
     attributes = {
         "coefficients": numbers(model.coef_),
         "intercepts": numbers(model.intercept_),
@@ -126,7 +123,7 @@ def test_linear_regressor(model: Any) -> None:
 
 
 def test_linear_classifier() -> None:
-    model = linear_model.LogisticRegression(max_iter=1000).fit(X, LABELS)
+    model = learn("linear_model").LogisticRegression(max_iter=1000).fit(X, LABELS)
     attributes = {
         "coefficients": numbers(model.coef_),
         "intercepts": numbers(model.intercept_),
@@ -152,7 +149,7 @@ def kernel_of(model: Any) -> dict[str, Value]:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_svm_regressor(kernel: str) -> None:
-    model = svm.SVR(kernel=kernel, degree=2, coef0=0.5, gamma=0.25).fit(X, Y)
+    model = learn("svm").SVR(kernel=kernel, degree=2, coef0=0.5, gamma=0.25).fit(X, Y)
     attributes = kernel_of(model) | {
         "coefficients": numbers(model.dual_coef_),
         "n_supports": len(model.support_vectors_),
@@ -175,7 +172,7 @@ def classifier_of(model: Any, sign: int = 1) -> dict[str, Value]:
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("labels", [LABELS, TEXTS], ids=["integers", "texts"])
 def test_svm_classifier(kernel: str, labels: Array) -> None:
-    model = svm.SVC(kernel=kernel, degree=2, coef0=0.5, gamma=0.25, decision_function_shape="ovo")
+    model = learn("svm").SVC(kernel=kernel, degree=2, coef0=0.5, gamma=0.25, decision_function_shape="ovo")
     model.fit(X, labels)
     chosen, scores = asked("SVMClassifier", classifier_of(model), X)
     assert isinstance(
@@ -187,7 +184,7 @@ def test_svm_classifier(kernel: str, labels: Array) -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_svm_classifier_of_two(kernel: str) -> None:
-    model = svm.SVC(kernel=kernel, degree=2, coef0=0.5, gamma=0.25).fit(X, Y > 0)
+    model = learn("svm").SVC(kernel=kernel, degree=2, coef0=0.5, gamma=0.25).fit(X, Y > 0)
     attributes = classifier_of(model, -1) | {"classlabels_ints": (0, 1)}
     chosen, _ = asked("SVMClassifier", attributes, X)
     assert isinstance(chosen, OneOf)
@@ -199,7 +196,7 @@ def test_svm_classifier_of_two(kernel: str) -> None:
 def test_svm_probabilities(classes: int) -> None:
     """LIBSVM's own lie within the bound, and by it near: far from what other classes have."""
     labels = np.digitize(Y, np.quantile(Y, np.arange(1, classes) / classes))
-    model = svm.SVC(gamma=0.25, probability=True, random_state=0).fit(X, labels)
+    model = learn("svm").SVC(gamma=0.25, probability=True, random_state=0).fit(X, labels)
     attributes = classifier_of(model, -1 if classes == 2 else 1) | {
         "prob_a": numbers(model.probA_),
         "prob_b": numbers(model.probB_),
@@ -248,7 +245,7 @@ def leaves_of(trees: Iterable[Any], of: str, scale: float = 1) -> dict[str, Valu
 
 @pytest.mark.parametrize("targets", [1, 2])
 def test_forest_of_regressors(targets: int) -> None:
-    model = ensemble.RandomForestRegressor(5, max_depth=4, random_state=0)
+    model = learn("ensemble").RandomForestRegressor(5, max_depth=4, random_state=0)
     model.fit(X, Y if targets == 1 else np.stack([Y, -(Y**2)], -1))
     trees = [each.tree_ for each in model.estimators_]
     attributes = {"n_targets": targets, "aggregate_function": "AVERAGE"}
@@ -257,7 +254,7 @@ def test_forest_of_regressors(targets: int) -> None:
 
 
 def test_boosted_trees() -> None:
-    model = ensemble.GradientBoostingRegressor(n_estimators=7, max_depth=3, random_state=0).fit(X, Y)
+    model = learn("ensemble").GradientBoostingRegressor(n_estimators=7, max_depth=3, random_state=0).fit(X, Y)
     trees = [each.tree_ for (each,) in model.estimators_]
     leaves = leaves_of(trees, "target", model.learning_rate)
     base = {"n_targets": 1, "base_values": (float(Y.mean()),)}
@@ -267,9 +264,9 @@ def test_boosted_trees() -> None:
 @pytest.mark.parametrize("labels", [LABELS, TEXTS], ids=["integers", "texts"])
 @pytest.mark.parametrize("count", [1, 5])
 def test_trees_of_classes(labels: Array, count: int) -> None:
-    model: Any = tree.DecisionTreeClassifier(max_depth=3, random_state=0)
+    model: Any = learn("tree").DecisionTreeClassifier(max_depth=3, random_state=0)
     if count > 1:
-        model = ensemble.RandomForestClassifier(count, max_depth=3, random_state=0)
+        model = learn("ensemble").RandomForestClassifier(count, max_depth=3, random_state=0)
     model.fit(X, labels)
     trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
     key = "classlabels_strings" if labels.dtype == object else "classlabels_int64s"
@@ -286,7 +283,7 @@ def held(dtype: str, values: Iterable[Any]) -> TensorValue:
 
 def test_tree_ensemble() -> None:
     """Nodes that branch have numbers of their own, and leaves have."""
-    each = tree.DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, Y)
+    each = learn("tree").DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, Y)
     kept = each.tree_
     branches, leaves = np.flatnonzero(kept.children_left >= 0), np.flatnonzero(kept.children_left < 0)
     place = {node: n for nodes in (branches, leaves) for n, node in enumerate(nodes.tolist())}
