@@ -231,6 +231,7 @@ def _context(report: Report) -> dict[str, Any]:
         "report": report,
         "summary": report.summary,
         "defects": report.defects,
+        "several_targets": len(report.tables.targets) > 1,
         "defects_shown": report.defects[:GROUPS],
         "kernels": report.kernels,
         "about_kernels": ABOUT_KERNELS,

@@ -52,10 +52,12 @@ def nearness_sections(tables: Tables) -> Iterator[Section]:
 
 def defect_sections(report: Report) -> Iterator[Section]:
     """Yield a line for each defect, the worst first."""
+    several = len(report.tables.targets) > 1
     rows: list[Row] = [
         (
             row.title,
             row.operator,
+            *(row.where,) * several,
             row.reading.value,
             f"{row.cases:,}",
             row.state,
@@ -64,9 +66,20 @@ def defect_sections(report: Report) -> Iterator[Section]:
         )
         for row in report.defects[:_SECTION_ROWS]
     ]
-    heads = ("defect", "operator", "reading", "cases", "releases", "source", "smallest case")
+    heads = (
+        "defect",
+        "operator",
+        *("target",) * several,
+        "reading",
+        "cases",
+        "releases",
+        "source",
+        "smallest case",
+    )
     if rows:
-        yield Section("defects", f"Defects: {defect_words(report.defects)}", [Table(heads, rows, (3,))])
+        yield Section(
+            "defects", f"Defects: {defect_words(report.defects)}", [Table(heads, rows, (3 + several,))]
+        )
 
 
 def unexpected_sections(tables: Tables) -> Iterator[Section]:

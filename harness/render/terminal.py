@@ -273,6 +273,7 @@ def _defects(report: Report, console: Console) -> None:
     for row in shown:
         named = line(row.title if row.operator in row.title else f"{row.operator}: {row.title}", 200)
         said = named if row.everywhere or not row.state else f"{named}; {row.state}"
+        said = f"{said}; {row.where}" if len(report.tables.targets) > 1 and row.where else said
         head = f"  {row.reading.value:8}  {row.cases:>{width},}  "
         for part in Text(said).wrap(console, max(_BESIDE, console.width - len(head))):
             part.rstrip()

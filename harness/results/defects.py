@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -40,13 +41,17 @@ class DefectLine(NamedTuple):
     """Whether its entry holds in every release."""
     kind: UnexpectedKind | None = None
     """What unexpected results have in common."""
+    targets: tuple[str, ...] = ()
 
     @property
     def operator(self) -> str:
         """Name the operators, the most frequent first, as far as a line holds them."""
-        more = len(self.operators) - _NAMED
-        named = ", ".join(self.operators[: _NAMED if more > 0 else None])
-        return f"{named} and {more} more" if more > 0 else named
+        return _named(self.operators)
+
+    @property
+    def where(self) -> str:
+        """Name the targets, the most frequent first, as far as a line holds them."""
+        return _named(self.targets)
 
     @property
     def state(self) -> str:
@@ -85,6 +90,7 @@ def defects(tables: Tables) -> list[DefectLine]:
                 kind.target,
                 None,
                 kind=kind,
+                targets=(kind.target,),
             )
         )
     order = list(DEFECTS)
@@ -94,13 +100,12 @@ def defects(tables: Tables) -> list[DefectLine]:
     known = []
     for found in tables.deviations.defects():
         since, mended = releases(found.entry.releases or {})
-        operators = sorted(found.operators, key=lambda name: (-found.operators[name], name))
         title = found.entry.name + (" (not reviewed yet)" if found.entry.pending else "")
         _, example, target = found.smallest or (0, "", "")
         known.append(
             DefectLine(
                 title,
-                tuple(operators),
+                _frequent(found.operators),
                 found.reading,
                 found.results,
                 False,
@@ -111,9 +116,20 @@ def defects(tables: Tables) -> list[DefectLine]:
                 target,
                 found.number,
                 found.entry.releases == {},
+                targets=_frequent(found.targets),
             )
         )
     return new + known + _without_entry(tables, known)
+
+
+def _frequent(found: Counter[str]) -> tuple[str, ...]:
+    return tuple(sorted(found, key=lambda name: (-found[name], name)))
+
+
+def _named(names: tuple[str, ...]) -> str:
+    more = len(names) - _NAMED
+    named = ", ".join(names[: _NAMED if more > 0 else None])
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _without_entry(tables: Tables, known: list[DefectLine]) -> list[DefectLine]:

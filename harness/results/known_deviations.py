@@ -60,13 +60,14 @@ def numbers(counts: Mapping[str, int]) -> str:
 
 @dataclass
 class KnownDefect:
-    """The results with one reading that an entry explains: how many by operator, and the case with the fewest
-    elements, on its target."""
+    """The results with one reading that an entry explains: how many by operator and by target, and the case with the
+    fewest elements, on its target."""
 
     number: int
     entry: Expectation
     reading: Reading
     operators: Counter[str] = field(default_factory=Counter)
+    targets: Counter[str] = field(default_factory=Counter)
     smallest: tuple[int, str, str] | None = None
 
     @property
@@ -94,6 +95,7 @@ class Deviations:
                     number, self.entries[number], state.reading
                 )
             found.operators[operator_of(case)] += 1
+            found.targets[state.target] += 1
             found.smallest = min(filter(None, (found.smallest, (elements(case), case, state.target))))
 
     def defects(self) -> list[KnownDefect]:
