@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from harness.model.header import Shard
 from harness.model.query import Query, parse_all
 from harness.specs import selection as selections
 from harness.specs.calls import call_of
-from harness.specs.expand import Plan, expand
+from harness.specs.expand import Plan, SweepPlan, expand
 from harness.specs.find_case import find_case
 from harness.specs.load import load_specs
 from harness.specs.selection import select
@@ -55,6 +57,22 @@ def test_shards_partition_the_cases(of: int) -> None:
     ]
     assert sorted(case for part in parts for case in part) == sorted(case.id for case in valid())
     assert all(abs(len(part) - len(valid()) / of) < 0.1 * len(valid()) for part in parts)
+
+
+def test_a_shard_makes_no_case_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sum(1 for _ in plan())
+    made: list[Case] = []
+
+    def counted(sweep: SweepPlan, *given: Any, make: Any = SweepPlan._cases) -> Iterator[Case]:
+        for case in make(sweep, *given):
+            made.append(case)
+            yield case
+
+    monkeypatch.setattr(SweepPlan, "_cases", counted)
+    chosen = select(plan(), shard=Shard(2, 5))
+    number, left_out = chosen.counted()
+    assert left_out[selections.OTHER_SHARD] == whole - number
+    assert len(made) <= number < whole / 4
 
 
 def terms(case: Case) -> list[str]:

@@ -13,12 +13,7 @@ import click
 from harness.commands.error_line import check_complete
 from harness.commands.named_path import NamedPath
 from harness.model.errors import UsageError
-from harness.render.case_csv import render_case_csv
-from harness.render.ctrf import render_ctrf
-from harness.render.directml import render_cells, render_directml
 from harness.render.html import page, read_page, render_html
-from harness.render.junit import render_junit
-from harness.render.level_csv import render_csv
 from harness.render.page_cases import PageCases, Slices, remove_slices, write_slices
 from harness.render.report import render_markdown
 from harness.results import columns
@@ -58,16 +53,28 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
         tables = read_tables(RunReader(run))
         yield render_markdown(Report(tables, in_common(run, tables)))
     elif format == "csv":
+        from harness.render.level_csv import render_csv
+
         yield render_csv(read_tables(RunReader(run)))
     elif format == "cases":
+        from harness.render.case_csv import render_case_csv
+
         yield from render_case_csv(RunReader(run))
     elif format == "directml":
+        from harness.render.directml import render_directml
+
         yield render_directml(run)
     elif format == "cells":
+        from harness.render.directml import render_cells
+
         yield render_cells(run)
     elif format == "junit":
+        from harness.render.junit import render_junit
+
         yield from render_junit(lambda: RunReader(run), only_unexpected=only_unexpected)
     elif format == "ctrf":
+        from harness.render.ctrf import render_ctrf
+
         yield from render_ctrf(lambda: RunReader(run), only_unexpected=only_unexpected)
     elif format == "parquet":
         raise UsageError("parquet is not text: say where to write it with -o FILE")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from harness.model.case import Case
 from harness.model.errors import SpecError
@@ -20,14 +20,14 @@ from harness.model.query import Query
 from harness.model.target_info import TargetInfo
 from harness.specs import source
 from harness.specs.expectation_entry import Entry
-from harness.specs.load import default_folder, yaml_files
+from harness.specs.load import default_folder, parsed, yaml_files
 from harness.specs.located import Located
 from harness.specs.problems import validation_problems
 from harness.specs.schema_types import DIALECT
 from harness.specs.source import shown
 from harness.specs.target_expectations import TargetExpectations
 
-_FILE = TypeAdapter(tuple[Entry, ...])
+_FILE = TypeAdapter(tuple[Entry, ...], config=ConfigDict(defer_build=True))
 
 
 def expectations_json_schema() -> str:
@@ -101,7 +101,7 @@ def _load(path: Path) -> Sequence[Located]:
 def _parsed(path: Path, label: str, data: bytes) -> Sequence[Located]:
     """Parse the bytes of a file, once in a process: entries do not change, and parsing takes longer than a
     small run."""
-    file = source.parse(data, path=path, label=label)
+    file = parsed(path, label, data)
     if not isinstance(file.tree, tuple):
         raise SpecError(
             [file.problem((), f"an expectations file should be a list of entries, not {shown(file.tree)}")]

@@ -12,19 +12,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from harness.model.case import CONSTANTS
 from harness.model.errors import SpecError
 from harness.operators.base import Operator
 from harness.specs import source
-from harness.specs.load import LoadedSpec, default_folder
+from harness.specs.load import LoadedSpec, default_folder, parsed
 from harness.specs.problems import validation_problems
 from harness.specs.schema import Spec
 from harness.specs.sweep_schema import Sweep, SweepInput, Use
 
 _PLACE = re.compile(r"input_(\d+)\Z")
-_SWEEPS = TypeAdapter(tuple[Sweep, ...])
+_SWEEPS = TypeAdapter(tuple[Sweep, ...], config=ConfigDict(defer_build=True))
 
 
 def folder() -> Path:
@@ -77,7 +77,8 @@ def named_sweeps(spec: Spec) -> Iterator[Sweep]:
 @cache
 def family_sweeps(name: str) -> tuple[Sweep, ...]:
     """Read the sweeps of a family; raise SpecError with what is wrong with them."""
-    file = source.read(folder() / f"{name}.yaml")
+    path = folder() / f"{name}.yaml"
+    file = parsed(path, source.label_of(path), source.contents(path))
     try:
         return _SWEEPS.validate_python(file.tree)
     except ValidationError as error:

@@ -1,23 +1,18 @@
 """Keeps the line with which a command answers about all of the harness's own specs, where finding it takes seconds:
 under a digest of the code, the specs and the expectations that it follows from, in the user's cache.
-
-A file that is absent, damaged or cannot be written costs time and nothing else.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
-from harness.model.cache_folder import cache_folder, put
+from harness.model.cache_folder import cache_folder
 from harness.operators import VARIABLE
-from harness.specs import digests
+from harness.specs import digests, kept
 from harness.specs.load import default_folder
-
-_DIGEST = sha256().digest_size
 
 
 def answer(question: str) -> str | None:
@@ -26,24 +21,15 @@ def answer(question: str) -> str | None:
     path = _path(question)
     if path is None:
         return None
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    whole = data[:_DIGEST] == sha256(data[_DIGEST:]).digest()
-    return data[_DIGEST:].decode() if whole else None
+    data = kept.read(path)
+    return None if data is None else data.decode()
 
 
 def keep(question: str, said: str) -> str:
     """Keep an answer in place of the one before, and return it."""
     path = _path(question)
     if path is not None:
-        data = said.encode()
-        with contextlib.suppress(OSError):
-            put(path, sha256(data).digest() + data)
-            for other in path.parent.glob(f"{_slug(question)}-*.txt"):
-                if other != path:
-                    other.unlink()
+        kept.write(path, said.encode(), 1)
     return said
 
 

@@ -1,7 +1,5 @@
 """Keeps what planning the harness's own specs found, since that takes many seconds: one file for a spec in the
 user's cache, named after all that the plan follows from.
-
-A file that is absent, damaged or cannot be written costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.model.cache_folder import cache_folder, put
+from harness.model.cache_folder import cache_folder
 from harness.model.case import (
     Case,
     DirectmlOptions,
@@ -33,15 +31,13 @@ from harness.model.case import (
 from harness.model.dtypes import Array
 from harness.operators import COLLECTED, VARIABLE
 from harness.operators.base import Call, Operator, TensorType
-from harness.specs import digests, family_sweeps
+from harness.specs import digests, family_sweeps, kept
 from harness.specs.combination import CallGroup, Input, SweepStep
 from harness.specs.covering import CoveringArray
 from harness.specs.load import LoadedSpec
 
-_ROOMS = ("model", "operators", "specs")
 _OLD = 3
 """As many plans of a spec stay: of branches and releases that are used in turn."""
-_DIGEST = sha256().digest_size
 
 
 class KeptCalls(NamedTuple):
@@ -79,22 +75,7 @@ def read(spec: LoadedSpec, operator: Operator) -> KeptPlan | None:
     """Return the plan of a spec that was kept; None where there is none that is whole."""
     if not keeps(spec, operator):
         return None
-    try:
-        data = _path(spec).read_bytes()
-        if sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
-            return None
-        found = _Unpickler(io.BytesIO(data[_DIGEST:])).load()
-    except (
-        OSError,
-        pickle.UnpicklingError,
-        AttributeError,
-        EOFError,
-        ImportError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ):
-        return None
+    found = kept.unpickled(_path(spec), _PARTS)
     return found if isinstance(found, KeptPlan) else None
 
 
@@ -111,15 +92,7 @@ def could_have(spec: LoadedSpec, operator: Operator) -> bool:
 
 def write(spec: LoadedSpec, plan: KeptPlan) -> None:
     """Keep the plan of a spec, and no more than a few of those before."""
-    path = _path(spec)
-    data = _dumped(plan)
-    with contextlib.suppress(OSError):
-        put(path, sha256(data).digest() + data)
-        same = sorted(
-            path.parent.glob(f"{spec.model.operator}-*.pickle"), key=lambda each: -each.stat().st_mtime
-        )
-        for old in same[_OLD:]:
-            old.unlink()
+    kept.write(_path(spec), _dumped(plan), _OLD)
 
 
 def keeps(spec: LoadedSpec, operator: Operator) -> bool:
@@ -133,7 +106,7 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
 
 
 def _path(spec: LoadedSpec) -> Path:
-    total = sha256(digests.code(*_ROOMS) + _families(family_sweeps.folder()) + spec.source.digest)
+    total = sha256(digests.code(*kept.ROOMS) + _families(family_sweeps.folder()) + spec.source.digest)
     return cache_folder("plans") / f"{spec.model.operator}-{total.hexdigest()[:16]}.pickle"
 
 
@@ -169,13 +142,3 @@ def _dumped(plan: Any) -> bytes:
         pickler.dispatch_table = {np.ndarray: _reduced}
         pickler.dump(plan)
         return file.getvalue()
-
-
-class _Unpickler(pickle.Unpickler):
-    """Makes what a plan consists of and nothing else, whatever a file says."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        try:
-            return _PARTS[module, name]
-        except KeyError:
-            raise pickle.UnpicklingError(f"{module}.{name} is no part of a plan") from None

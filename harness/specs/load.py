@@ -18,7 +18,7 @@ from harness.model.operator_schema import OperatorSchema
 from harness.model.query import Query
 from harness.model.reference import kernels
 from harness.operators import OPERATORS
-from harness.specs import source
+from harness.specs import kept, source
 from harness.specs.check import Checks
 from harness.specs.graphs.load import load_graph
 from harness.specs.graphs.pattern import Pattern
@@ -99,6 +99,12 @@ def default_folder() -> Path:
     package = Path(__file__).resolve().parent.parent
     packaged = package / "_specs"
     return packaged if packaged.is_dir() else package.parent / "specs"
+
+
+def parsed(path: Path, label: str, data: bytes) -> Source:
+    """Parse the bytes of a file, which are kept parsed if it comes with the harness. Errors: SpecError."""
+    own = path.resolve().is_relative_to(default_folder().resolve())
+    return (kept.parsed if own else source.parse)(data, path=path, label=label)
 
 
 def is_whole(paths: Collection[Path]) -> bool:
@@ -201,7 +207,7 @@ def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = Fals
 
 
 def _load(path: Path) -> LoadedSpec:
-    file = source.read(path)
+    file = parsed(path, source.label_of(path), source.contents(path))
     if not isinstance(file.tree, dict):
         raise SpecError(
             [

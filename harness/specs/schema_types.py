@@ -171,4 +171,6 @@ Relation = Annotated[Any, AfterValidator(_relation), WithJsonSchema(_RELATION)]
 class Strict(BaseModel):
     """Unknown keys and converted types are errors, and values are frozen."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True
+    )

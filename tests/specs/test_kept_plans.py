@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from collections.abc import Iterator
 from hashlib import sha256
@@ -14,7 +13,7 @@ import pytest
 from harness.model.cache_folder import CACHE_ENV
 from harness.model.dtypes import Array
 from harness.operators import OPERATORS, VARIABLE
-from harness.specs import digests, kept_plans
+from harness.specs import digests, kept, kept_plans, source
 from harness.specs.covering import CoveringArray
 from harness.specs.expand import Plan, expand
 from harness.specs.interactions import Interactions
@@ -113,15 +112,15 @@ def test_a_plan_names_nothing_but_its_parts(module: str, name: str) -> None:
     named = pickle.PROTO + b"\4" + b"".join(
         pickle.SHORT_BINUNICODE + bytes([len(part)]) + part.encode() for part in (module, name)
     )  # fmt: skip
-    with pytest.raises(pickle.UnpicklingError, match="is no part of a plan"):
-        kept_plans._Unpickler(io.BytesIO(named + pickle.STACK_GLOBAL + pickle.STOP)).load()
+    with pytest.raises(pickle.UnpicklingError, match="is no part of what is kept"):
+        kept.Unpickler(named + pickle.STACK_GLOBAL + pickle.STOP, kept_plans._PARTS).load()
 
 
 @pytest.mark.parametrize(
     "array", [np.arange(6, dtype=np.float16).reshape(2, 3), np.array(["a", "b"], object), np.array(3)]
 )
 def test_an_array_of_a_plan_is_kept_as_data(array: Array) -> None:
-    first, second = kept_plans._Unpickler(io.BytesIO(kept_plans._dumped([array, array]))).load()
+    first, second = kept.Unpickler(kept_plans._dumped([array, array]), kept_plans._PARTS).load()
     assert first is second
     assert (first.dtype, first.shape, first.tolist()) == (array.dtype, array.shape, array.tolist())
 
@@ -183,3 +182,25 @@ def test_a_spec_that_changes_after_it_was_read_has_another_plan(folder: Path, tm
     (after,) = load_specs((path,))
     assert kept_plans._path(before) == kept_plans._path(load_specs((own_spec("Round"),))[0])
     assert kept_plans._path(before) != kept_plans._path(after)
+
+
+def test_a_file_of_the_harness_is_parsed_once(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is what its bytes say, and read anew where they, or the code, change or what is kept is damaged."""
+    path, (data, other) = own_spec("Round"), (own_spec("Round").read_bytes(), own_spec("Neg").read_bytes())
+    made = source.parse(data, path=path, label="Round")
+    assert kept.parsed(data, path=path, label="Round") == made
+    with monkeypatch.context() as unable:
+        unable.setattr(kept, "parse", None)
+        assert kept.parsed(data, path=path, label="Round") == made
+        with pytest.raises(TypeError):
+            kept.parsed(other, path=path, label="Round")
+        (place,) = (folder.parent / "sources").iterdir()
+        place.write_bytes(place.read_bytes().replace(b"Round", b"Ground"))
+        with pytest.raises(TypeError):
+            kept.parsed(data, path=path, label="Round")
+        unable.setattr(digests, "code", lambda *_: b"other")
+        with pytest.raises(TypeError):
+            kept.parsed(data, path=path, label="Round")
+    assert kept.parsed(data, path=path, label="Round") == made

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.targets.windows import install
 from harness.targets.windows.releases import release
 from harness.targets.windows.sandbox import WINE, Bind, command, launcher
 
@@ -47,6 +46,8 @@ def launch(
             )
         program = [str(BOOT), *([str(BOOT.with_name(through))] if through else []), str(worker)]
         return [sys.executable, *program, *args, *([f"dll={dll}"] if dll else [])], dict(os.environ)
+    from harness.targets.windows import install  # its downloads: no other target needs them
+
     if ort is not None and install.installed() is not None and install.installed(ort) is None:
         install.install(ort)
     found = install.verify(None if ort is None else release(ort).onnxruntime)
@@ -80,6 +81,8 @@ def _beside(dll: Path) -> list[Bind]:
 
 def unavailable() -> str | None:
     """Return None where a worker can be launched now, else the reason with the remedy."""
+    from harness.targets.windows import install
+
     try:
         install.require_linux()
         launcher()
