@@ -120,3 +120,15 @@ def factor_of_float32(asked: Deviating) -> tuple[Expected, ...]:
 def usual_epsilon(asked: Deviating) -> tuple[Expected, ...]:
     """Normalisation with the epsilon that is usual where none is given."""
     return asked.formula(epsilon=float(np.float32(1e-5)))
+
+
+@deviation
+def root_of_mean_squares(asked: Deviating) -> tuple[Expected, ...]:
+    """RMS normalisation whatever the power is, or what X is raised to."""
+    return asked.formula(two=2.0, square=("X", "two"))
+
+
+@deviation
+def cast_at_once(asked: Deviating) -> tuple[Expected, ...]:
+    """Cast to the last type without the one between."""
+    return asked.formula(to=asked.call.parameter("back"))
