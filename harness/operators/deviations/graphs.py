@@ -12,6 +12,8 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.pooling import up_to_the_padding_on_the_left
+from harness.operators.windows import Window
 
 
 @deviation
@@ -85,6 +87,17 @@ def without_windows_that_start_in_the_padding(asked: Deviating) -> tuple[Expecte
     ]
     kept: Any = (..., *(slice(count) for count in counts))
     return (Approx(found.dtype, found.value[kept], found.bound[kept]),)
+
+
+@deviation
+def padded_up_to_the_padding_on_the_left(asked: Deviating) -> tuple[Expected, ...]:
+    """AveragePool whose own padding takes the place of Pad's, and whose windows end at the padding on the left."""
+    (found,) = asked.formula()
+    assert isinstance(found, Approx)
+    given, inner = asked.call.parameter, asked.call.parameter("inner") or (0, 0, 0, 0)
+    pads = [more + own for more, own in zip((*given("pads")[2:4], *given("pads")[6:8]), inner, strict=True)]
+    shape = Window(given("kernel"), given("strides") or (1, 1), (1, 1), tuple(pads))
+    return (up_to_the_padding_on_the_left(found, asked.inputs["X"].array.shape[2], shape),)
 
 
 @deviation
