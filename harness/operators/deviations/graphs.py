@@ -145,3 +145,9 @@ def root_of_mean_squares(asked: Deviating) -> tuple[Expected, ...]:
 def cast_at_once(asked: Deviating) -> tuple[Expected, ...]:
     """Cast to the last type without the one between."""
     return asked.formula(to=asked.call.parameter("back"))
+
+
+@deviation
+def each_transposition_reversed(asked: Deviating) -> tuple[Expected, ...]:
+    """Gemm with the transpositions before and behind it, whose permutations are taken for [1, 0]."""
+    return asked.formula(left=(1, 0), right=(1, 0), perm=(1, 0))

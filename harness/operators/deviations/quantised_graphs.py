@@ -202,3 +202,9 @@ def product_times_infinity(asked: Deviating) -> tuple[Expected, ...]:
     assert isinstance(found, Approx)
     with np.errstate(invalid="ignore"):
         return (Approx(found.dtype, found.value * np.inf, np.zeros(found.value.shape)),)
+
+
+@deviation
+def bias_times_alpha(asked: Deviating) -> tuple[Expected, ...]:
+    """QGemm: alpha * (A B + C) in place of alpha * A B + C."""
+    return asked.formula(sc=float(asked.call.parameter("sc")) * float(asked.call.parameter("alpha")))
