@@ -94,13 +94,18 @@ def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) ->
     well = _passing(pool, provider, off, suspects)
     found: dict[int, tuple[str, ...]] = {}
     for size in (1, 2):
-        asked = [
-            (n, _without(each.graph, chosen), chosen)
+        choices = {
+            n: [*_choices([*map(_term, each.graph.deployed), *each.transformers], size)]
             for n, each in enumerate(suspects)
             if n in well and n not in found
-            for chosen in _choices([*map(_term, each.graph.deployed), *each.transformers], size)
-        ]
-        found |= _passing(pool, provider, asked, suspects)
+        }
+        for place in range(max(map(len, choices.values()), default=0)):
+            asked = [
+                (n, _without(suspects[n].graph, listed[place]), listed[place])
+                for n, listed in choices.items()
+                if place < len(listed) and n not in found
+            ]
+            found |= _passing(pool, provider, asked, suspects)
     return found
 
 

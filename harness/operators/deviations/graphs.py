@@ -12,6 +12,8 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.pooling import up_to_the_padding_on_the_left
+from harness.operators.windows import Window
 
 
 @deviation
@@ -88,6 +90,17 @@ def without_windows_that_start_in_the_padding(asked: Deviating) -> tuple[Expecte
 
 
 @deviation
+def padded_up_to_the_padding_on_the_left(asked: Deviating) -> tuple[Expected, ...]:
+    """AveragePool whose own padding takes the place of Pad's, and whose windows end at the padding on the left."""
+    (found,) = asked.formula()
+    assert isinstance(found, Approx)
+    given, inner = asked.call.parameter, asked.call.parameter("inner") or (0, 0, 0, 0)
+    pads = [more + own for more, own in zip((*given("pads")[2:4], *given("pads")[6:8]), inner, strict=True)]
+    shape = Window(given("kernel"), given("strides") or (1, 1), (1, 1), tuple(pads))
+    return (up_to_the_padding_on_the_left(found, asked.inputs["X"].array.shape[2], shape),)
+
+
+@deviation
 def columns_normalised(asked: Deviating) -> tuple[Expected, ...]:
     """BatchNormalization of the columns of a product, whichever axis they are once it is reshaped and transposed; the
     reshaped product, where it is an output, is normalised too."""
@@ -120,3 +133,21 @@ def factor_of_float32(asked: Deviating) -> tuple[Expected, ...]:
 def usual_epsilon(asked: Deviating) -> tuple[Expected, ...]:
     """Normalisation with the epsilon that is usual where none is given."""
     return asked.formula(epsilon=float(np.float32(1e-5)))
+
+
+@deviation
+def root_of_mean_squares(asked: Deviating) -> tuple[Expected, ...]:
+    """RMS normalisation whatever the power is, or what X is raised to."""
+    return asked.formula(two=2.0, square=("X", "two"))
+
+
+@deviation
+def cast_at_once(asked: Deviating) -> tuple[Expected, ...]:
+    """Cast to the last type without the one between."""
+    return asked.formula(to=asked.call.parameter("back"))
+
+
+@deviation
+def each_transposition_reversed(asked: Deviating) -> tuple[Expected, ...]:
+    """Gemm with the transpositions before and behind it, whose permutations are taken for [1, 0]."""
+    return asked.formula(left=(1, 0), right=(1, 0), perm=(1, 0))

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
-from harness.model.expected import Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.windows import Window, window
 
 
 @deviation
@@ -80,3 +81,24 @@ def same_without_dilations(asked: Deviating) -> tuple[Expected, ...]:
         raise Undefined("windows that begin inside")
     ends = [total - begin for total, begin in zip(totals, begins, strict=True)]
     return asked.formula(auto_pad="NOTSET", pads=(*begins, *ends))
+
+
+@deviation
+def rows_up_to_the_padding_on_the_left(asked: Deviating) -> tuple[Expected, ...]:
+    """AveragePool of two axes that counts padding: a window has rows up to the height and the padding on the left, which is
+    taken for that below."""
+    (found,) = asked.formula()
+    assert isinstance(found, Approx)
+    shape = window(asked.call, asked.call.parameter("kernel_shape"))
+    if len(shape.kernel) != 2 or not asked.call.parameter("count_include_pad"):
+        return (found,)
+    return (up_to_the_padding_on_the_left(found, asked.call.first.shape[2], shape),)
+
+
+def up_to_the_padding_on_the_left(found: Approx, height: int, shape: Window) -> Approx:
+    """Return means as of windows whose rows end at the height and the padding on the left."""
+    top, left, below, _ = shape.pads
+    starts = np.arange(found.value.shape[2]) * shape.strides[0] - top
+    right, counted = (np.minimum(starts + shape.kernel[0], height + more) - starts for more in (below, left))
+    factor = (right / counted)[:, None]
+    return Approx(found.dtype, found.value * factor, found.bound * factor)

@@ -52,6 +52,21 @@ def quotients_of_a_table(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearSoftmax: y = round(e[x] * floor(1 / y_scale) / sum of e) + y_zero_point in float32, where e[x] = exp((x - max x) *
     x_scale + room) and room leaves the sum below the greatest float32 by a factor of exp(5); what is not finite is the
     least int32."""
+    whole = _quotients_of_a_table(asked)
+    x = asked.inputs["X"]
+    limits = np.iinfo(x.array.dtype)
+    return (Exact(Tensor(x.dtype, np.clip(whole, limits.min, limits.max).astype(x.array.dtype))),)
+
+
+@deviation
+def wrapped_quotients_of_a_table(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearSoftmax of int8: as above, but what is above 127 wraps around, and is -1 above 255."""
+    whole = _quotients_of_a_table(asked)
+    found = np.where(whole > 255, -1, whole).astype(np.int64).astype(np.int8)
+    return (Exact(Tensor("int8", found)),)
+
+
+def _quotients_of_a_table(asked: Deviating) -> Array:
     x, given = asked.inputs["X"], asked.call.parameter
     scale, axis = np.float32(given("sx")), given("axis")
     limits = np.iinfo(x.array.dtype)
@@ -65,12 +80,10 @@ def quotients_of_a_table(asked: Deviating) -> tuple[Expected, ...]:
     quotients = np.rint(table * np.floor(np.float32(1) / np.float32(given("sy"))) / total)
     whole = np.where(np.isfinite(quotients), quotients, float(-(2**31)))
     unsigned = limits.min == 0
-    zero = given("zy") if given("last") == "zy" else 0
+    zero = {"zy": given("zy"), "zy_signed": -3}.get(given("last"), 0)
     whole = np.where(unsigned & (whole < 0), 0, whole) + zero
-    found = np.clip(whole, limits.min, limits.max).astype(x.array.dtype)
-    found = found.reshape(numbers.shape)
-    found = np.moveaxis(found, -1, axis) if asked.call.opset >= 13 else found
-    return (Exact(Tensor(x.dtype, np.ascontiguousarray(found))),)
+    found = whole.reshape(numbers.shape)
+    return np.ascontiguousarray(np.moveaxis(found, -1, axis) if asked.call.opset >= 13 else found)
 
 
 @deviation
@@ -189,3 +202,9 @@ def product_times_infinity(asked: Deviating) -> tuple[Expected, ...]:
     assert isinstance(found, Approx)
     with np.errstate(invalid="ignore"):
         return (Approx(found.dtype, found.value * np.inf, np.zeros(found.value.shape)),)
+
+
+@deviation
+def bias_times_alpha(asked: Deviating) -> tuple[Expected, ...]:
+    """QGemm: alpha * (A B + C) in place of alpha * A B + C."""
+    return asked.formula(sc=float(asked.call.parameter("sc")) * float(asked.call.parameter("alpha")))
