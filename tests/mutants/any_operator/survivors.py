@@ -103,6 +103,7 @@ SURVIVORS = (
     Survivor("com.microsoft.MatMulNBits", "K ignored", "it follows from the shape of A"),
     Survivor("com.microsoft.MatMulNBits", "accuracy_level (ignored|always .*)", "the bound holds for any finer level"),
     Survivor("com.microsoft.GroupQueryAttention", "total_sequence_length (read|with) .*", "a tensor of one element"),
+    Survivor("com.microsoft.EmbedLayerNormalization", "mask_index_type (ignored|always .*)", "it decides what is inferred alone"),
     Survivor("Optional", "type always .*", "an optional without an element shows no type"),
     Survivor("OptionalHasElement", "input (read|with) .*|float.* digits", "the elements do not matter"),
     Survivor("Random*", "seed .*", "a seed promises no elements; test_drawing compares nodes with seeds"),
