@@ -102,6 +102,7 @@ SURVIVORS = (
     Survivor("com.microsoft.QLinearSoftmax", "x_zero_point not seen", "numbers that are all moved have the same Softmax"),
     Survivor("com.microsoft.MatMulNBits", "K ignored", "it follows from the shape of A"),
     Survivor("com.microsoft.MatMulNBits", "accuracy_level (ignored|always .*)", "the bound holds for any finer level"),
+    Survivor("com.microsoft.RotaryEmbedding", "rotary_embedding_dim ignored", "it follows from the shape of cos_cache"),
     Survivor("com.microsoft.GroupQueryAttention", "total_sequence_length (read|with) .*", "a tensor of one element"),
     Survivor("com.microsoft.EmbedLayerNormalization", "mask_index_type (ignored|always .*)", "it decides what is inferred alone"),
     Survivor("Optional", "type always .*", "an optional without an element shows no type"),
