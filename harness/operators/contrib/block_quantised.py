@@ -195,7 +195,8 @@ OPERATORS = (
     Operator(
         "com.microsoft.MatMulNBits",
         Dimensioned(
-            "A: ... K; B: N blocks blob | 0 blocks blob | N 0 blob | N blocks 0; scales: N blocks | N 0; zero_points: N packed | N blocks; bias: N",
+            "A: ... K; B: N blocks blob | 0 blocks blob | N 0 blob | N blocks 0; scales: N blocks | N 0; "
+            "zero_points: N packed | N blocks; bias: N",
             "... N",
             {
                 "blocks": lambda n: -(-n["K"] // n["block_size"]),
