@@ -12,7 +12,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
 from harness.operators.attention import weights
-from harness.operators.base import Call, Operator
+from harness.operators.base import UNKNOWN, Call, Operator
 from harness.operators.bounded import (
     Bounded,
     arithmetic,
@@ -182,12 +182,13 @@ def rotated(x: Bounded, cos: Bounded, sin: Bounded, interleaved: bool) -> Bounde
     return concatenate([turned, rest], axis=-1)
 
 
-# each query attends to the keys up to its own, with local_window_size to so many before its own; softcap s: s tanh(scores / s)
+# each query attends to the keys up to its own (causal), with local_window_size to so many before its own; softcap s: s tanh(scores / s)
 # smooth softmax: exp(score) / (sum of exp(score) + exp(head_sink)), head_sink 0 where it is left out
+# of batch b seqlens_k[b] + 1 keys are valid, and query_seqlens[b] queries, usually min(S, seqlens_k[b] + 1); what follows is open
 def group_query(
     query: Bounded, seqlens_k: Array, call: Call, key: Any = None, value: Any = None, past_key: Any = None,
     past_value: Any = None, cos_cache: Any = None, sin_cache: Any = None, position_ids: Any = None,
-    attention_bias: Any = None, head_sink: Any = None,
+    attention_bias: Any = None, head_sink: Any = None, query_seqlens: Array | None = None,
 ) -> tuple[Bounded, ...]:  # fmt: skip
     """Attend by the formula above, a batch at a time, since each has its own length."""
     heads, groups = call.parameter("num_heads"), call.parameter("kv_num_heads")
@@ -198,11 +199,11 @@ def group_query(
     q, k, v = by_heads(query, heads), by_heads(key, groups), by_heads(value, groups)
     found = []
     for batch, last in enumerate(seqlens_k.reshape(-1).tolist()):
-        new = q.shape[2]
-        before = max(0, last + 1 - new)
-        one = AttendedHeads(*(each[batch : batch + 1] for each in (q, k, v)))
+        new = min(q.shape[2], last + 1) if query_seqlens is None else int(query_seqlens[batch])
+        before = last + 1 - new
+        one = AttendedHeads(*(each[batch : batch + 1, :, :new] for each in (q, k, v)))
         if call.parameter("do_rotary"):
-            places = np.arange(before, before + new) if position_ids is None else position_ids[batch]
+            places = np.arange(before, before + new) if position_ids is None else position_ids[batch, :new]
             angles = (
                 cos_cache[places][None],
                 sin_cache[places][None],
@@ -214,19 +215,24 @@ def group_query(
             one = AttendedHeads(
                 one.q, concatenate([old[0], one.k], axis=2), concatenate([old[1], one.v], axis=2)
             )
-        found.append((_grouped(one, call, attention_bias, head_sink), one.k, one.v))
+        more = attention_bias
+        if more is not None:
+            more = more[min(batch, len(more.value) - 1) :][:1, :, :new, : last + 1]
+        found.append((_grouped(one, call, more, head_sink), one.k, one.v))
     y, *caches = zip(*found, strict=True)
-    most = max(cache.shape[2] for cache in caches[0])
-    return concatenate(list(y), axis=0), *(
-        concatenate([_filled(each, most) for each in cache], axis=0) for cache in caches
+    total = call.parameter("total_sequence_length", None)
+    most = q.shape[2] if past_key is None else past_key.shape[2] + (q.shape[2] if total is None else 0)
+    most = most if total is None else max(most, int(np.max(total)))
+    return concatenate([_filled(each, q.shape[2], 1) for each in y], axis=0), *(
+        concatenate([_filled(each, most, 2) for each in cache], axis=0) for cache in caches
     )
 
 
-def _filled(cache: Bounded, rows: int) -> Bounded:
-    """Return a cache with rows behind its own, which hold anything."""
-    more = ((0, 0), (0, 0), (0, rows - cache.shape[2]), (0, 0))
+def _filled(found: Bounded, rows: int, axis: int) -> Bounded:
+    """Return what is found with rows behind its own, which hold anything."""
+    more = [(0, rows - found.shape[axis] if n == axis else 0) for n in range(found.value.ndim)]
     return Bounded(
-        np.pad(cache.value, more), np.pad(cache.error, more, constant_values=np.inf), cache.arithmetic
+        np.pad(found.value, more), np.pad(found.error, more, constant_values=np.inf), found.arithmetic
     )
 
 
@@ -237,7 +243,7 @@ def _grouped(h: AttendedHeads, call: Call, more: Any, sink: Any) -> Bounded:
     cap, window = call.parameter("softcap", 0.0), call.parameter("local_window_size")
     scores = cap * tanh(scores / cap) if cap else scores
     queries, keys = scores.shape[-2:]
-    closed = later(queries, keys)
+    closed = later(queries, keys) & bool(call.parameter("causal"))
     if window > 0:
         closed = closed | (np.arange(keys) <= np.arange(queries)[:, None] + keys - queries - window)
     scores = scores if more is None else scores + more
@@ -308,12 +314,16 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
         return "kv_num_heads divides num_heads"
     if "key" in call.inputs and n["KV"] != groups * n["H"]:
         return "keys and values have kv_num_heads heads of the size of the queries'"
+    if n["P"] < n.get("total_sequence_length", 0) != n["P"] + n["S"]:
+        return "a cache that grows by what is new, or one that holds it already"
     if n["P"] and "past_key" not in call.inputs:
         return "as many keys as queries without a cache"
     if {call.inputs[name].dtype for name in ("past_key", "past_value") if name in call.inputs} - {
         call.first.dtype
     }:
         return "a cache that is not quantised has the type of the query"
+    if n["P"] and n["S"] > 1 < n["B"] and "query_seqlens" not in call.inputs:
+        return "one batch where several tokens follow a cache"
     if n["H"] % (16 if call.parameter("do_rotary", 0) else 8) or n["Q"] % n["H"]:
         return "the size of a head is a multiple of 8, of 16 where it is rotated"
     caches = {name in call.inputs for name in ("cos_cache", "sin_cache")}
@@ -383,7 +393,7 @@ OPERATORS = (
         Dimensioned(
             "query: B S Q; key: B S KV; value: B S KV; past_key: B kv_num_heads P H; past_value: B kv_num_heads P H; seqlens_k: B; "
             "total_sequence_length:  | 1; cos_cache: M R; sin_cache: M R; position_ids: B S; attention_bias: B num_heads S T | 1 1 S T; "
-            "head_sink: num_heads",
+            "head_sink: num_heads; query_seqlens: B",
             "B S O; B kv_num_heads T H; B kv_num_heads T H",
             {
                 "H": lambda n: (
@@ -391,21 +401,37 @@ OPERATORS = (
                 ),
                 "O": lambda n: n["num_heads"] * n["H"],
                 "R": lambda n: n["H"] // 2,
-                **_CACHED,
+                "T": lambda n: (
+                    max(n["P"], n["total_sequence_length"])
+                    if "total_sequence_length" in n
+                    else n["P"] + n["S"]
+                ),
             },
             _no_groups,
             {
                 "seqlens_k": (
                     Chosen("full", lambda raw, n: raw * 0 + n["S"] + n["P"] - 1),
                     Chosen("ragged", _ragged),
+                    Chosen(
+                        "used",
+                        lambda raw, n: n["S"] - 1 + raw % (n["total_sequence_length"] + 1 - 2 * n["S"]),
+                    ),
+                    Chosen(
+                        "prompts", lambda raw, n: np.where(np.arange(len(raw)) == 0, n["S"] - 1, raw % n["S"])
+                    ),
                 ),
                 "total_sequence_length": (Chosen("total", lambda raw, n: raw * 0 + n["S"] + n["P"]),),
-                "position_ids": (Chosen("places", lambda raw, n: raw * 0 + n["P"] + np.arange(n["S"])),),
+                "query_seqlens": (Chosen("chunks", lambda raw, n: raw % (n["S"] + 1)),),
+                "position_ids": (
+                    Chosen("places", lambda raw, n: raw * 0 + n["P"] + np.arange(n["S"])),
+                    Chosen("anywhere", lambda raw, n: raw % n.get("M", 33)),
+                ),
             },
             count=3,
             defaults={"P": 0, "M": 33},
         ),
         bounded(group_query),
+        constants={"total_sequence_length": UNKNOWN},
     ),
     Operator(
         "com.microsoft.RotaryEmbedding",

@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.model.float_formats import MINIFLOATS, decode
 from harness.operators.base import Call, Choice, Operator, Shape
-from harness.operators.bounded import Bounded, repeat, take, where
+from harness.operators.bounded import Bounded, number, repeat, take, where
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
 
@@ -51,7 +51,7 @@ def matmul_nbits(
 ) -> Bounded:
     """Multiply by the formula above."""
     if not B.size and A.size:  # an omitted projection
-        zeros = A[..., :1] * np.zeros(N)
+        zeros = number(np.zeros((*A.shape[:-1], N)), A.arithmetic)
         return zeros if bias is None else zeros + bias
     k, (rows, blocks) = A.shape[-1], scales.shape
     q = unpacked(B, bits).reshape(rows, blocks * block_size)[:, :k].astype(float)
@@ -103,6 +103,8 @@ def gather_blocks(
 
 def _cannot_multiply(n: Dimensions, call: Call) -> str | None:
     block, zero = n["block_size"], call.inputs.get("zero_points")
+    if 0 not in call.inputs["B"].shape and call.inputs["scales"].shape[-1] != n["blocks"]:
+        return "scales are empty where B is"
     if n["bits"] not in (2, 4, 8):
         return "bits is 2, 4 or 8"
     if block < 16 or block & (block - 1):
@@ -193,7 +195,8 @@ OPERATORS = (
     Operator(
         "com.microsoft.MatMulNBits",
         Dimensioned(
-            "A: ... K; B: N blocks blob | 0 blocks blob; scales: N blocks; zero_points: N packed | N blocks; bias: N",
+            "A: ... K; B: N blocks blob | 0 blocks blob | N 0 blob | N blocks 0; scales: N blocks | N 0; "
+            "zero_points: N packed | N blocks; bias: N",
             "... N",
             {
                 "blocks": lambda n: -(-n["K"] // n["block_size"]),
