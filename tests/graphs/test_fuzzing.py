@@ -70,7 +70,7 @@ class TestDrawing:
 
     def test_some_graphs_are_deployed_as_they_can_be(self) -> None:
         plain = Options()
-        found = [each.case for each in drawn(7, 40)[:: len(LEVELS)]]
+        found = [each.case for each in drawn(7, 80)[:: len(LEVELS)]]
         deployed = {
             case.id: [name for name in DEPLOYMENTS if getattr(case.options, name) != getattr(plain, name)]
             for case in found
