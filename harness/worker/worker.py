@@ -620,8 +620,9 @@ class OnnxRuntime:
             return self._run_bound(session, unit, arrays)
         if unit.get("optionals"):
             fed = dict(zip(unit["fed"], arrays))
-            given = run_with_optionals(session, unit["optionals"], wanted, fed)
-            return [(output, number_of(output.dtype)) for output in given]
+            return [
+                numbered(output) for output in run_with_optionals(session, unit["optionals"], wanted, fed)
+            ]
         if unit.get("maps"):
             fed = dict(zip(unit["fed"], arrays))
             for name, array in fed.items():
@@ -834,8 +835,6 @@ def run_with_optionals(
     found = []
     for name, asks in wanted:
         value = np.array(results[name] is not None) if asks else results[name]
-        if value is None:
-            raise ValueError("%s has no element" % name)
         found.append(value[1] if isinstance(value, list) else value)
     return found
 
