@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from harness.model.verdict import DEFECTS, Reading
@@ -10,6 +11,7 @@ from harness.results.summary import count
 from harness.results.support_answer import KnownHere, SupportAnswer, SupportRow
 
 SCHEMA = 1
+_MANY = 4
 
 
 def support_document(answer: SupportAnswer) -> Document:
@@ -40,7 +42,17 @@ def support_document(answer: SupportAnswer) -> Document:
     ]
     known = [Section("defects", "Known defects", [Items(items)])] if items else []
     none = [] if items else [Paragraph(Span("No defect is known of these cases."))]
-    return Document("", sentence(answer), [Section("support", "", [Table(heads, cells), *none]), *known])
+    table = [Table(heads, cells), *_measuring(answer), *none]
+    return Document("", sentence(answer), [Section("support", "", table), *known])
+
+
+def _measuring(answer: SupportAnswer) -> list[Items]:
+    """Name the command that measures the targets that no run has; of many targets nothing."""
+    targets = dict.fromkeys(row.target for row in answer.rows if not row.tally.run)
+    if not 0 < len(targets) < _MANY:
+        return []
+    words = ["harness", "run", *(word for name in targets for word in ("-t", name)), "-k", answer.asked]
+    return [Items([Item("What is not run is measured by", case=shlex.join(words))])]
 
 
 def _cases(each: KnownHere) -> str:
