@@ -81,7 +81,7 @@ def test_without_a_run_tables_and_entries_speak(tmp_path: Path, monkeypatch: pyt
     ) or (cpu["registered"].startswith("yes"))
     assert dml["documented"].endswith(" cases, from 2_1 up to 5_0")
     assert (dml["release"], dml["defects"], dml["readings"]) == ("1.11.1", [], None)
-    shown = harness("support", *words).output
+    shown = harness("support", *words).out
     assert "harness run -t cpu@ort-1.22.1 -t dml@level-5_0 -k Round:X=float16" in shown
     older = asked("Round:X=float16", "-t", "cpu@ort-1.18.0", "--expectations", "known.yaml")["rows"][0]
     assert [each["holds"] for each in older["defects"]] == [True, False]
