@@ -47,8 +47,8 @@ def bless(session: nox.Session) -> None:
     session.run("harness", "compile")
     for module, page in (
         ("tools.operators", "operators.md"),
-        ("harness.specs.expectations", "expectations.schema.json"),
-        ("harness.specs.schema", "spec.schema.json"),
+        ("harness.specs.expectations.expectations", "expectations.schema.json"),
+        ("harness.specs.reading.schema", "spec.schema.json"),
         ("harness.specs.graphs.schema", "graph.schema.json"),
         ("harness.model.run_schema", "run.schema.json"),
     ):

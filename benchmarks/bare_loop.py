@@ -19,7 +19,7 @@ from harness.compile.prepare import by_graph
 from harness.model.header import Shard
 from harness.model.target_info import DML
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target

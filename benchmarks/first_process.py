@@ -20,9 +20,9 @@ from harness.results.runfile import RunWriter, run_file
 from harness.run.cluster.messages import BlockResults
 from harness.run.processes.process import ProcessReport
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.expectations.target_expectations import Findings
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import Selection, select
-from harness.specs.target_expectations import Findings
 
 _BLOCK = 512
 

@@ -39,7 +39,7 @@ from harness.run import folders
 from harness.run.pipeline import run as run_pipeline
 from harness.run.request import Request, new_run_id, nobody
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import Selection, select
 from harness.targets.registry import default_targets, parse_targets
 

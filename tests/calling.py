@@ -11,7 +11,7 @@ from harness.model.expected import Exact
 from harness.model.onnx_schemas import operator_schema, operator_versions
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape, TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 Given = Tensor | TensorType
 

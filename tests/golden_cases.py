@@ -19,7 +19,7 @@ from harness.model.expected import Exact
 from harness.model.target_info import CPU
 from harness.run.oracle import oracle
 from harness.specs.expand import expand
-from harness.specs.load import load_specs, own_spec
+from harness.specs.reading.load import load_specs, own_spec
 from harness.targets.frames import tensor_bytes
 from tests.prepared import prepared_case
 

@@ -10,7 +10,7 @@ import pytest
 from harness.model.query import parse_all
 from harness.operators import COLLECTED
 from harness.specs.expand import Plan, expand
-from harness.specs.load import load_specs, own_spec
+from harness.specs.reading.load import load_specs, own_spec
 from harness.specs.selection import Selection, select
 
 DEEPEST = ("GatherElements", "GatherND", "Round")

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.stages import _samples, stage_of
 from benchmarks.workloads import write_spec
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -26,7 +26,7 @@ WORKER = f'{PROCESS};process 9:"python harness/worker/worker.py";serve (harness/
 @pytest.mark.parametrize(
     ("stack", "stage"),
     [
-        (f"{FIRST};expand (harness/specs/expand.py:170);_load (harness/specs/kept_plans.py:3)", "plan"),
+        (f"{FIRST};expand (harness/specs/expand.py:170);_load (harness/specs/cache/kept_plans.py:3)", "plan"),
         (f"{FIRST};<module> (x.py:1);_find_and_load (<frozen importlib._bootstrap>:1)", "start and imports"),
         (f"{FIRST};sleep (time.py:1)", "other"),
         (

@@ -15,9 +15,9 @@ from harness.run.numbers import LocalNumbers
 from harness.run.processes.forked import Shared
 from harness.specs.blocks import BlockWalk, block_size
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import Selection, select
-from harness.specs.sweep import SweepCalls
+from harness.specs.sweeps.sweep import SweepCalls
 from tests.running import ROUND
 
 

@@ -135,9 +135,9 @@ class TestExitCodes:
             raise KeyboardInterrupt
 
         importlib.import_module(
-            "harness.specs.expectations"
+            "harness.specs.expectations.expectations"
         )  # it takes the function along, and must not take this one
-        monkeypatch.setattr("harness.specs.load.yaml_files", interrupt)
+        monkeypatch.setattr("harness.specs.reading.load.yaml_files", interrupt)
         ended = harness(command, ROUND)
         assert (ended.code, ended.err.strip()) == (130, "harness: interrupted")
 

@@ -33,7 +33,7 @@ from harness.operators.formulas import decided
 from harness.run.artifacts import Artifacts
 from harness.run.judge import Judgement, judge
 from harness.run.oracle import oracle
-from harness.specs.calls import call_of
+from harness.specs.sweeps.calls import call_of
 from harness.targets.evaluation import evaluate
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.launches import launch

@@ -26,7 +26,7 @@ from harness.results.report import Report
 from harness.results.runfile import RunReader, RunWriter
 from harness.results.summary import summarize
 from harness.results.tables import read_tables, tabulate
-from harness.specs.expectations import load_expectations
+from harness.specs.expectations.expectations import load_expectations
 from tests import synthetic
 from tests.golden import check_golden
 from tests.render.test_html import parsed

@@ -14,11 +14,11 @@ from harness.model.caseid import parse
 from harness.model.errors import SpecError
 from harness.model.query import Query
 from harness.operators import OPERATORS
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import load_specs, operator_of, own_spec
-from harness.specs.values import case_inputs
-from harness.specs.write import spec_file
+from harness.specs.reading.load import load_specs, operator_of, own_spec
+from harness.specs.reading.write import spec_file
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 
 NAME = "com.microsoft.QuickGelu"
 

@@ -11,8 +11,8 @@ from packaging.version import Version
 from benchmarks.evidence import DOCS, Row, problems, rows
 from harness.model.cache_folder import CACHE_ENV
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from harness.specs.write import reduced_from
+from harness.specs.reading.load import load_specs
+from harness.specs.reading.write import reduced_from
 from tests.running import SPECS
 
 ROWS = rows((DOCS / "triage.md").read_text(encoding="utf-8"))

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from harness.model.result import Error, Result
 from harness.model.verdict import Outcome
 from harness.specs.expand import expand
-from harness.specs.expectation_lint import lint
-from harness.specs.expectations import load_expectations
-from harness.specs.load import load_specs
-from harness.specs.source import read
+from harness.specs.expectations.expectation_lint import lint
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.reading.load import load_specs
+from harness.specs.reading.source import read
 from harness.triage.expect.entry_file import EntryFile, NewEntry
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of
 from tests.synthetic import CPU, write_results

@@ -13,14 +13,14 @@ from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome
 from harness.operators import OPERATORS
 from harness.specs.expand import expand
-from harness.specs.expectation_entry import When
-from harness.specs.expectation_lint import lint, shadowed
-from harness.specs.expectation_scope import ExpectationScope
-from harness.specs.expectations import Expectations, load_expectations
-from harness.specs.load import load_specs
+from harness.specs.expectations.expectation_entry import When
+from harness.specs.expectations.expectation_lint import lint, shadowed
+from harness.specs.expectations.expectation_scope import ExpectationScope
+from harness.specs.expectations.expectations import Expectations, load_expectations
+from harness.specs.expectations.target_expectations import TargetExpectations
+from harness.specs.expectations.tried_conditions import Conditions
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
-from harness.specs.target_expectations import TargetExpectations
-from harness.specs.tried_conditions import Conditions
 
 TODAY = date(2026, 6, 1)
 ROUND_AND_GATHER_ND = ExpectationScope({"Round", "GatherND"}, whole=False)

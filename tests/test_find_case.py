@@ -8,7 +8,7 @@ import pytest
 
 from harness.model.errors import UsageError
 from harness.specs.find_case import find_case
-from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.triage.recorded import recorded_failure
 from tests.running import SPECS, harness, results_of, script_of
 

@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from harness.compile.tensor_files import tensor_of, tensor_proto
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
-from harness.specs.calls import call_of
+from harness.specs.sweeps.calls import call_of
 from harness.targets.batches import FAKE, encode_batch, piped
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import FrameReader, GarbledError, tensor_bytes

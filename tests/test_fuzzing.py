@@ -18,13 +18,13 @@ from harness.model.verdict import Outcome
 from harness.operators import OPERATORS
 from harness.run.oracle import oracle
 from harness.run.probe import Probes
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.expectations import load_expectations
-from harness.specs.load import load_specs
-from harness.specs.sessions import earlier_case
-from harness.specs.target_expectations import TargetExpectations
-from harness.specs.values import case_inputs
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.expectations.target_expectations import TargetExpectations
+from harness.specs.reading.load import load_specs
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.sessions import earlier_case
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.triage.fuzzing.changes import LARGEST, near

@@ -6,7 +6,7 @@ import msgspec
 
 from harness.model.case import Validity
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
+from harness.specs.reading.load import default_folder, load_specs
 from tests.golden_cases import FILE, lines, row
 
 

@@ -21,10 +21,10 @@ from harness.model.caseid import CaseKey
 from harness.model.onnx_schemas import operator_schema
 from harness.model.query import Query
 from harness.run.exporting import export, folder_name
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from harness.specs.values import case_inputs
+from harness.specs.reading.load import load_specs
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from tests.running import SPECS, complaint, harness, results_of
 
 SELECTED = (

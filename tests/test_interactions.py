@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from harness.model.case import Case
-from harness.specs.coverage import coverages
+from harness.specs.coverage.coverage import coverages
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
+from harness.specs.reading.load import default_folder, load_specs
 from harness.specs.selection import select
 from tests.mutants import Call, Mutant, killed
 from tests.mutants.interactions import (

@@ -24,9 +24,9 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
 from harness.operators.directml.levels import known_operators, level_made, levels, levels_of
 from harness.operators.directml.lowering import lower
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
+from harness.specs.reading.load import default_folder, load_specs
+from harness.specs.sweeps.calls import call_of
 
 LOWERED = {
     "GatherElements": ("DML_OPERATOR_GATHER_ELEMENTS",),

@@ -17,7 +17,7 @@ from harness.compile.model_inputs import ModelInputs
 from harness.compile.models import read_model
 from harness.model.case import Tensor
 from harness.model.errors import UsageError
-from harness.operators import sampling
+from harness.operators.products import sampling
 from harness.run.recording import execute, executed
 from harness.targets.execution import Execution, Graph
 from tests.models import FLOAT, MODELS, Builder, transformer_block, value

@@ -11,8 +11,8 @@ import pytest
 
 from harness.model.case import Case, Validity
 from harness.model.target_info import TargetInfo
-from harness.specs.expectations import load_expectations
-from harness.specs.target_expectations import TargetExpectations
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.expectations.target_expectations import TargetExpectations
 from tests.mutants import Mutant, gather_elements, gather_nd, killed
 from tests.mutants import round as round_
 from tests.plans import DEEPEST, plan_of

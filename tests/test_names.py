@@ -30,7 +30,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
         {"If", "Loop", "Scan", "SequenceMap", "then_branch", "else_branch", "cond", "M", "num_scan_inputs"}
         | {"scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"}
     ),
-    "specs/attribute_values.py": frozenset({"indices"}),  # of a sparse tensor
+    "specs/reading/attribute_values.py": frozenset({"indices"}),  # of a sparse tensor
     "operators/bounded/sums.py": frozenset({"axis", "keepdims", "a"}),  # keyword arguments of NumPy
     "triage/bisection.py": _PROBE,
     "compile/graphs.py": _PROBE,
@@ -61,7 +61,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
             "triage/expect/run_rows.py",
             "results/explain/failures.py",
             "render/payload.py",
-            "specs/values.py",
+            "specs/sweeps/values.py",
         ),
         _CODES,
     ),

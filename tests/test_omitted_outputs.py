@@ -16,7 +16,7 @@ from harness.model.verdict import Outcome
 from harness.operators import OPERATORS
 from harness.run.judge import judge
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
 from tests.prepared import PROVIDER, answered, compiled, graph_of, placed, prepared_case
 from tests.running import SPECS, complaint, harness, results_of

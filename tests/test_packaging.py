@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 from harness.operators import COLLECTED
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 
 _ROOT = Path(__file__).parent.parent
 

@@ -28,7 +28,7 @@ from harness.model.signatures import signature
 from harness.model.target_info import CPU, DML
 from harness.model.verdict import Outcome
 from harness.run.judge import Judgement, NodePlacement, judge, placement
-from harness.specs.calls import call_of
+from harness.specs.sweeps.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.launches import launch
 from harness.targets.launching import Launch

@@ -21,7 +21,7 @@ from harness.compile.graphs import compile_case
 from harness.compile.prepare import by_graph
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import TargetUnavailable
-from harness.specs.calls import call_of
+from harness.specs.sweeps.calls import call_of
 from harness.targets.batches import FAKE
 from harness.targets.execution import Execution, GraphCases, Prepared
 from harness.targets.frames import tensor_bytes

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.reference.feature_levels import level_order, load, table_levels
-from harness.specs import source
+from harness.specs.reading import source
 
 
 def test_levels_run_from_the_lowest_to_beyond() -> None:

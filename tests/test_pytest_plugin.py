@@ -14,8 +14,8 @@ from harness.commands.pytest_plugin.execution import ItemRuns, Wanted
 from harness.model.errors import TargetUnavailable
 from harness.model.verdict import Outcome
 from harness.specs.expand import expand
-from harness.specs.expectations import load_expectations
-from harness.specs.load import load_specs
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import Selection
 from harness.targets.registry import parse_targets
 from tests.running import ROUND, harness, script_of

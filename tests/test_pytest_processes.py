@@ -16,8 +16,8 @@ from harness.model.errors import HarnessFault
 from harness.model.verdict import Outcome
 from harness.run.processes import coordinator
 from harness.specs.expand import expand
-from harness.specs.expectations import load_expectations
-from harness.specs.load import load_specs
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import Selection
 from harness.targets.registry import parse_targets
 from tests.processes import descendants, gone

@@ -10,11 +10,11 @@ import pytest
 
 from harness.model.case import Case, Tensor
 from harness.model.float_formats import encode
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.find_case import spec_of
-from harness.specs.load import load_specs
-from harness.specs.values import case_inputs
+from harness.specs.reading.load import load_specs
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.triage import redrawn
 from tests.running import SPECS

@@ -16,12 +16,12 @@ from harness.model.caseid import parse
 from harness.model.errors import UsageError
 from harness.model.query import parse_all
 from harness.run.probe import Probes
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.reading.load import LoadedSpec, load_specs
+from harness.specs.reading.write import reduced_from
 from harness.specs.selection import Selection
-from harness.specs.values import case_inputs
-from harness.specs.write import reduced_from
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.targets.target import Target

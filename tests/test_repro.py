@@ -31,9 +31,9 @@ from harness.model.result import Error, Memory
 from harness.model.signature import Signature
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
+from harness.specs.sweeps.calls import call_of
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.triage.repro.failure import Failure, SessionSettings

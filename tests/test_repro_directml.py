@@ -20,7 +20,7 @@ from harness.model.signature import Signature
 from harness.model.target_info import DIRECTML, TargetInfo
 from harness.model.verdict import Outcome
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import Selection
 from harness.targets.registry import parse_target
 from harness.targets.target import Target

@@ -16,12 +16,12 @@ from harness.model.errors import SpecError
 from harness.model.header import Shard
 from harness.model.query import Query, parse_all
 from harness.specs import selection as selections
-from harness.specs.calls import call_of
 from harness.specs.expand import Plan, SweepPlan, expand
 from harness.specs.find_case import find_case
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
-from harness.specs.values import case_inputs
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.frames import tensor_bytes
 from tests.plans import PARTS, plan_in_parts, plan_of
 from tests.running import SPECS, harness, lines_of

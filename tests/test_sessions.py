@@ -10,8 +10,8 @@ import pytest
 from harness.compile.prepare import by_graph
 from harness.model.case import Case, Options, TensorSpec
 from harness.operators import OPERATORS
-from harness.specs.calls import call_of
-from harness.specs.sessions import earlier, earlier_case, refusal
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.sessions import earlier, earlier_case, refusal
 from harness.targets.batches import encode_batch
 from harness.worker import worker
 

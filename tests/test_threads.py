@@ -13,7 +13,7 @@ import pytest
 from harness.compile.graphs import compile_case
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.results.runfile import RunReader, run_file
-from harness.specs.calls import call_of
+from harness.specs.sweeps.calls import call_of
 from harness.targets.batches import encode_batch
 from harness.targets.execution import GraphCases, Prepared
 from harness.targets.launches import launch

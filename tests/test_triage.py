@@ -24,8 +24,8 @@ from harness.model.target_info import CPU
 from harness.operators import OPERATORS
 from harness.run.oracle import oracle
 from harness.specs.expand import expand
-from harness.specs.load import LoadedSpec, load_specs
-from harness.specs.write import attribute, spec_text
+from harness.specs.reading.load import LoadedSpec, load_specs
+from harness.specs.reading.write import attribute, spec_text
 from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.reducer import STEPS
 from harness.triage.reduction.settings import fewer_inputs, smaller_attributes, smaller_values

@@ -17,9 +17,9 @@ from harness.model.case import (
 from harness.model.dtypes import Array
 from harness.model.query import parse_all
 from harness.specs.expand import expand
-from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.reading.load import LoadedSpec, load_specs
+from harness.specs.reading.write import entry_lines, spec_text
 from harness.specs.selection import Selection
-from harness.specs.write import entry_lines, spec_text
 from tests.elements import elements_of
 from tests.prepared import OPERATOR_DTYPES, prepare
 from tests.running import SPECS

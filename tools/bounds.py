@@ -26,7 +26,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import decode, encode
 from harness.operators import OPERATORS
 from harness.render.markup import table
-from harness.specs.calls import call_of
+from harness.specs.sweeps.calls import call_of
 from tools.doc_page import print_page
 
 TYPES = ("float32", "float16")

@@ -45,7 +45,7 @@ from harness.model.target_info import DIRECTML, DML, TargetInfo
 from harness.model.verdict import Outcome
 from harness.results.runfile import RunReader
 from harness.results.tensor_support import DATA_TYPES
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from tools.doc_page import print_page
 
 TARGETS = {DML: "dml", DIRECTML: "directml"}

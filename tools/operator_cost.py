@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import harness.operators
-from harness.specs.load import LoadedSpec
+from harness.specs.reading.load import LoadedSpec
 
 _FOLDER = Path(harness.operators.__path__[0])
 _NO_CODE = {

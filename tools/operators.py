@@ -12,19 +12,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
-from pkgutil import iter_modules
 from statistics import median
 
 import onnx.defs
 
 import harness.operators
 from harness.model.case import Validity
-from harness.operators import OPERATORS
+from harness.operators import OPERATORS, modules, operators_of
 from harness.operators.base import Operator
 from harness.render.markup import table
 from harness.specs.expand import expand
 from harness.specs.graphs.operator import FAMILY
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from tools.doc_page import print_page
 from tools.operator_cost import python_lines, yaml_lines
 
@@ -49,16 +48,12 @@ def without_spec(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def formula_modules() -> dict[str, str]:
     """Return the module below `harness/operators/` that defines each operator."""
-    found: dict[str, str] = {}
-    package = harness.operators.__name__
-    for below in ("", "contrib."):
-        folder = import_module(f"{package}.{below}".rstrip("."))
-        for each in iter_modules(folder.__path__):
-            module = import_module(f"{package}.{below}{each.name}")
-            one: Operator | None = getattr(module, "OPERATOR", None)
-            for operator in (*getattr(module, "OPERATORS", ()), *([one] if one is not None else [])):
-                found[operator.name] = f"{below}{each.name}".replace(".", "/")
-    return found
+    package = f"{harness.operators.__name__}."
+    return {
+        operator: name.removeprefix(package).replace(".", "/")
+        for name in modules()
+        for operator in operators_of(import_module(name))
+    }
 
 
 def _judged(operator: Operator) -> str:

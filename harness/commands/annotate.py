@@ -23,8 +23,8 @@ from harness.model.verdict import judged
 from harness.render.terminal import describe
 from harness.render.text import line, visible
 from harness.results.runfile import RunReader
-from harness.specs.lines import entry_lines, entry_of
-from harness.specs.load import default_folder, load_specs, operator_of, yaml_files
+from harness.specs.reading.lines import entry_lines, entry_of
+from harness.specs.reading.load import default_folder, load_specs, operator_of, yaml_files
 
 
 @click.command()

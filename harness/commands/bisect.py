@@ -22,7 +22,7 @@ from harness.results.bisection.summary import Searched
 from harness.results.summary import count
 from harness.run.folders import processors
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
 from harness.targets.registry import parse_target
 from harness.triage.bisection import AXES, Measure, axis

@@ -19,7 +19,7 @@ from harness.model.errors import SpecError
 @EXPECTATIONS
 def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
-    from harness.specs import kept_answers
+    from harness.specs.cache import kept_answers
 
     release = ""
     with suppress(PackageNotFoundError):
@@ -33,10 +33,10 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     from harness.model import signatures
     from harness.results.summary import count
     from harness.specs.expand import expand
-    from harness.specs.expectation_lint import lint
-    from harness.specs.expectation_scope import ExpectationScope
-    from harness.specs.expectations import load_expectations
-    from harness.specs.load import load_each
+    from harness.specs.expectations.expectation_lint import lint
+    from harness.specs.expectations.expectation_scope import ExpectationScope
+    from harness.specs.expectations.expectations import load_expectations
+    from harness.specs.reading.load import load_each
     from harness.targets import contributed
 
     loaded, wrong = load_each(specs)

@@ -13,11 +13,11 @@ from harness.commands.choosing_cases import QUERIES, SPECS
 from harness.model.case import Case
 from harness.run.probe import Probes
 from harness.run.transformer_coverage import transformer_coverage
-from harness.specs.cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
-from harness.specs.coverage import Coverage, Levels, coverages
-from harness.specs.kinds import KINDS as KINDS_OF_INPUT
-from harness.specs.kinds import KindCount, kind_counts
-from harness.specs.load import GRAPHS, default_folder
+from harness.specs.coverage.attribute_cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
+from harness.specs.coverage.coverage import Coverage, Levels, coverages
+from harness.specs.coverage.kinds import KINDS as KINDS_OF_INPUT
+from harness.specs.coverage.kinds import KindCount, kind_counts
+from harness.specs.reading.load import GRAPHS, default_folder
 from harness.targets.registry import parse_target
 
 _NAMES = {1: "levels", 2: "pairs", 3: "triples"}

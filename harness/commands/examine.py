@@ -13,10 +13,10 @@ from harness.model import onnx_schemas
 from harness.model.case import Case
 from harness.model.signatures import signature
 from harness.run.oracle import OracleError, contradiction, oracle
-from harness.specs.calls import call_of
 from harness.specs.find_case import problem_of
-from harness.specs.load import LoadedSpec
-from harness.specs.values import case_inputs
+from harness.specs.reading.load import LoadedSpec
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 
 _HEX = re.compile(r"(?<![\w\"'.])0[xX][0-9a-fA-F]+(?![\w\"'])")

@@ -21,12 +21,12 @@ from harness.render.text import one_line
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.specs.expand import expand
-from harness.specs.expectation_lint import lint, shadowed
-from harness.specs.expectation_scope import ExpectationScope
-from harness.specs.expectations import Expectations, load_expectations
-from harness.specs.load import default_folder, load_specs
-from harness.specs.source import label_of
-from harness.specs.tried_conditions import Conditions, not_separating, untried
+from harness.specs.expectations.expectation_lint import lint, shadowed
+from harness.specs.expectations.expectation_scope import ExpectationScope
+from harness.specs.expectations.expectations import Expectations, load_expectations
+from harness.specs.expectations.tried_conditions import Conditions, not_separating, untried
+from harness.specs.reading.load import default_folder, load_specs
+from harness.specs.reading.source import label_of
 from harness.targets.registry import parse_targets
 from harness.targets.target import Target
 from harness.triage.expect.masked import LEAST_RED, maskings

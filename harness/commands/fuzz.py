@@ -21,11 +21,11 @@ from harness.model.errors import NothingRan, UsageError
 from harness.operators import OPERATORS
 from harness.run.probe import Probes
 from harness.run.target_info import target_info
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.expectations import load_expectations
-from harness.specs.load import GRAPHS, LoadedSpec, default_folder, load_specs, own_spec
-from harness.specs.write import entry_lines, spec_file, spec_text
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.reading.load import GRAPHS, LoadedSpec, default_folder, load_specs, own_spec
+from harness.specs.reading.write import entry_lines, spec_file, spec_text
+from harness.specs.sweeps.calls import call_of
 from harness.targets.registry import parse_target
 from harness.triage.fuzzing.draw import Drawing
 from harness.triage.fuzzing.findings import FuzzFinding

@@ -45,7 +45,7 @@ def list_(
     thorough: bool,
 ) -> None:
     """List the ids of the cases that a query selects."""
-    from harness.specs import kept_answers
+    from harness.specs.cache import kept_answers
 
     question = "list --count"
     everywhere = count and not (specs or queries or everything or thorough)

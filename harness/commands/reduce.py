@@ -18,11 +18,11 @@ from harness.model.case import Case, Validity
 from harness.model.errors import NothingRan, UsageError
 from harness.model.verdict import conforms
 from harness.run.probe import Probe, Probes
-from harness.specs.calls import call_of
 from harness.specs.find_case import find_case
-from harness.specs.load import LoadedSpec, load_specs
-from harness.specs.values import case_inputs
-from harness.specs.write import REDUCED_FROM, spec_text
+from harness.specs.reading.load import LoadedSpec, load_specs
+from harness.specs.reading.write import REDUCED_FROM, spec_text
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.triage.recorded import recorded_failure

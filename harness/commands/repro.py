@@ -25,13 +25,13 @@ from harness.model.verdict import conforms
 from harness.render.text import without_paths
 from harness.run.probe import Probes
 from harness.run.target_info import target_info
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.find_case import spec_of
-from harness.specs.load import LoadedSpec, load_specs
-from harness.specs.sessions import earlier_case
-from harness.specs.values import case_inputs
-from harness.specs.write import reduced_from, spec_text
+from harness.specs.reading.load import LoadedSpec, load_specs
+from harness.specs.reading.write import reduced_from, spec_text
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.sessions import earlier_case
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target

@@ -24,8 +24,8 @@ from harness.results.runfile import RunReader, run_file
 from harness.results.support_answer import SupportAnswer, SupportRow, measured_rows, planned_rows
 from harness.results.tables import Tables, tabulate
 from harness.specs.expand import expand
-from harness.specs.expectations import Expectations, load_expectations
-from harness.specs.load import load_specs
+from harness.specs.expectations.expectations import Expectations, load_expectations
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
 from harness.targets.registry import parse_targets
 from harness.targets.target import Target

@@ -44,8 +44,8 @@ from harness.model.onnx_schemas import (
 from harness.model.operator_schema import OperatorSchema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
-from harness.specs.calls import make_call
-from harness.specs.literal_cases import literal_id, unlike
+from harness.specs.reading.literal_cases import literal_id, unlike
+from harness.specs.sweeps.calls import make_call
 
 _NEIGHBOUR = "Identity"
 _UNFORESEEN = "a call that the operator's rules do not foresee"

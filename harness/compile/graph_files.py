@@ -22,7 +22,7 @@ from harness.model.errors import UsageError
 from harness.model.plain_file import read_bytes, sha256_of
 from harness.model.query import Query
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
 
 FOLDER = Path("generated_models")

@@ -1,5 +1,8 @@
-"""The operators that the harness knows: collects `OPERATOR`, or several as `OPERATORS`, from every module
-here and in `contrib`; each has a file in `specs/`.
+"""The operators that the harness knows: collects `OPERATOR`, or several as `OPERATORS`, from every module of
+`CLASSES`; each has a file in `specs/`.
+
+Here is what the classes share: the contract (`base`), the ways to judge (`formulas`), kinds of elements, general
+families. `bounded` computes with bounds, `directml` lowers calls, `deviations` has what providers compute instead.
 
 The environment variable `HARNESS_OPERATORS` names folders with further modules, for operators of your own. A
 module that replaces operators of the harness names them: `REPLACES = {"Softmax"}`.
@@ -10,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -21,6 +25,25 @@ from harness.model.errors import UsageError
 from harness.operators.base import Operator
 
 VARIABLE = "HARNESS_OPERATORS"
+CLASSES = (
+    "attention",
+    "contrib",
+    "data_movement",
+    "elementwise",
+    "generation",
+    "image",
+    "machine_learning",
+    "normalization",
+    "pooling",
+    "products",
+    "quantization",
+    "recurrence",
+    "reduction",
+    "sequence",
+    "signal",
+    "text",
+)
+"""The folders with formulas, as ONNX's documentation divides operators; `contrib` has those of com.microsoft."""
 
 
 def _own_modules() -> tuple[Path, ...]:
@@ -42,7 +65,14 @@ def _loaded(path: Path) -> ModuleType:
     return module
 
 
-def _operators_of(module: ModuleType) -> dict[str, Operator]:
+def modules() -> Iterator[str]:
+    """Yield the name of each module that may define operators."""
+    for package in (f"{__name__}.{each}" for each in CLASSES):
+        yield from (found.name for found in iter_modules(import_module(package).__path__, f"{package}."))
+
+
+def operators_of(module: ModuleType) -> dict[str, Operator]:
+    """Return the operators that a module defines, by name. Errors: TypeError for anything else."""
     one: Operator | None = getattr(module, "OPERATOR", None)
     found = (*getattr(module, "OPERATORS", ()), *([one] if one is not None else []))
     for each in found:
@@ -53,14 +83,13 @@ def _operators_of(module: ModuleType) -> dict[str, Operator]:
 
 def _collected() -> dict[str, Operator]:
     found: dict[str, Operator] = {}
-    for package in (__name__, f"{__name__}.contrib"):
-        for each in iter_modules(import_module(package).__path__, f"{package}."):
-            found |= _operators_of(import_module(each.name))
+    for name in modules():
+        found |= operators_of(import_module(name))
     places = dict.fromkeys(found, "the harness")
     for path in OWN_MODULES:
         try:
             module = _loaded(path)
-            own, replaced = _operators_of(module), set(getattr(module, "REPLACES", ()))
+            own, replaced = operators_of(module), set(getattr(module, "REPLACES", ()))
         except (Exception, SystemExit) as error:  # whatever a module of the user raises is the user's
             raise UsageError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
         for name in own:

@@ -4,7 +4,7 @@ what one operator adds.
 An operator is a formula with the name of its family (`OPERATORS` of the package collects them) and one file
 in `specs/`. Nothing in this package knows ONNX or ONNX Runtime: it is the independent side of every
 comparison. What ONNX itself says of an operator (inputs, types, attributes and their defaults) reaches it as
-a `Call`, which `harness.specs.calls` makes.
+a `Call`, which `harness.specs.sweeps.calls` makes.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from harness.model.verdict import DEFECTS, Reading
-from harness.render.document import Document, Item, Items, Paragraph, Remark, Row, Section, Span, Table
+from harness.render.document import Block, Document, Item, Items, Paragraph, Remark, Row, Section, Span, Table
 from harness.results.summary import count
 from harness.results.support_answer import KnownHere, SupportAnswer, SupportRow
 
@@ -42,7 +42,7 @@ def support_document(answer: SupportAnswer) -> Document:
     ]
     known = [Section("defects", "Known defects", [Items(items)])] if items else []
     none = [] if items else [Paragraph(Span("No defect is known of these cases."))]
-    table = [Table(heads, cells), *_measuring(answer), *none]
+    table: list[Block] = [Table(heads, cells), *_measuring(answer), *none]
     return Document("", sentence(answer), [Section("support", "", table), *known])
 
 

@@ -18,8 +18,8 @@ from harness.operators.base import Operator
 from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.run.judge import Judgement, compare_all
 from harness.run.oracle import declared_by
-from harness.specs.difference_limit import DifferenceLimit
-from harness.specs.expectation_entry import OF, TODO, Entry
+from harness.specs.expectations.difference_limit import DifferenceLimit
+from harness.specs.expectations.expectation_entry import OF, TODO, Entry
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.operator import filled_graph
 from harness.targets.execution import Prepared

@@ -18,11 +18,11 @@ from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator, operat
 from harness.operators import OPERATORS
 from harness.operators.in_models import CONSTANT
 from harness.specs.expand import expand
-from harness.specs.literal_cases import literal_id
-from harness.specs.literals import shape_problem
-from harness.specs.load import GRAPHS, load_specs
-from harness.specs.stored import TensorStore
-from harness.specs.write import attribute, entry_lines, quoted, written_values
+from harness.specs.reading.literal_cases import literal_id
+from harness.specs.reading.literals import shape_problem
+from harness.specs.reading.load import GRAPHS, load_specs
+from harness.specs.reading.stored import TensorStore
+from harness.specs.reading.write import attribute, entry_lines, quoted, written_values
 from harness.targets.execution import Execution
 
 TENSORS = "regions.bin"

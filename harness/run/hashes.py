@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from harness.model.case import Tensor
 from harness.operators import OWN_MODULES
-from harness.specs.expectations import Expectations
+from harness.specs.expectations.expectations import Expectations
 from harness.targets.frames import tensor_bytes
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -40,9 +40,11 @@ def output_hash(outputs: tuple[Tensor, ...] | None) -> str | UnsetType:
 def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, str]:
     """Return the hashes of a run's header."""
     oracle = [
-        file for folder in ("operators", "operators/bounded") for file in (_PACKAGE / folder).glob("*.py")
+        file
+        for file in (_PACKAGE / "operators").rglob("*.py")
+        if not file.is_relative_to(_PACKAGE / "operators" / "deviations")
     ]
-    oracle += [*OWN_MODULES, _PACKAGE / "specs" / "values.py"]
+    oracle += [*OWN_MODULES, _PACKAGE / "specs" / "sweeps" / "values.py"]
     oracle += [_PACKAGE / "specs" / "graphs" / name for name in ("composition.py", "pattern.py")]
     oracle += [
         _PACKAGE / "model" / name

@@ -23,12 +23,12 @@ from harness.model.errors import SpecError, UsageError
 from harness.operators.base import Undefined
 from harness.render.text import one_line
 from harness.run.oracle import OracleError, contradiction, oracle
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import load_specs, own_spec
-from harness.specs.source import MAX_BYTES, MAX_VALUES
-from harness.specs.values import case_inputs
-from harness.specs.write import entry_lines, spec_file
+from harness.specs.reading.load import load_specs, own_spec
+from harness.specs.reading.source import MAX_BYTES, MAX_VALUES
+from harness.specs.reading.write import entry_lines, spec_file
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 
 LARGEST = 10_000

@@ -36,10 +36,10 @@ from harness.run.judge import Judgement, judge, verdict
 from harness.run.patterns import PatternRuns
 from harness.run.resume import Done
 from harness.specs.blocks import CaseBlock
-from harness.specs.expectations import Expectations
+from harness.specs.expectations.expectations import Expectations
+from harness.specs.expectations.target_expectations import Known, TargetExpectations
 from harness.specs.find_case import problem_of, spec_of
 from harness.specs.selection import ChosenCases, Selection
-from harness.specs.target_expectations import Known, TargetExpectations
 from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.pool import WorkerPool
 from harness.targets.target import Target

@@ -20,7 +20,7 @@ from harness.model.result import (
     NanBits,
 )
 from harness.model.verdict import Outcome, Verdict, conforms
-from harness.operators.sampling import Sample, sampled
+from harness.operators.products.sampling import Sample, sampled
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.targets.execution import Execution, Graph, Nodes, Prepared
 

@@ -19,8 +19,8 @@ from harness.model.errors import UsageError
 from harness.operators.in_models import CONSTANT, RANDOM
 from harness.run.importing import Import, ImportedEntry, loadable
 from harness.run.recording import RecordedNode, written
-from harness.specs.stored import TensorStore
-from harness.specs.write import entry_lines
+from harness.specs.reading.stored import TensorStore
+from harness.specs.reading.write import entry_lines
 
 TENSORS = "tensors.bin"
 _FEW, _FEW_FLOATS = 64, 4

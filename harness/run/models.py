@@ -27,8 +27,8 @@ from harness.run.recording import Recording
 from harness.run.request import Request
 from harness.run.whole_model import RecordedModel, WholeModel
 from harness.specs.expand import expand
-from harness.specs.expectations import load_expectations
-from harness.specs.load import load_specs
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.reading.load import load_specs
 from harness.targets.registry import parse_target
 
 SPECS, REPORT = "specs", "model.json"

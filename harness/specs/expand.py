@@ -21,18 +21,18 @@ from harness.model.query import Query
 from harness.operators import OPERATORS
 from harness.operators.base import NoDomain, Operator
 from harness.operators.directml.levels import known_operators, levels
-from harness.specs import kept_plans
-from harness.specs.ahead import plan_ahead
-from harness.specs.api_cases import api_cases
-from harness.specs.combination import CallGroup, Kinds
-from harness.specs.family_sweeps import sweeps_of
+from harness.specs.cache import kept_plans
+from harness.specs.cache.kept_plans import KeptCalls, KeptPlan
+from harness.specs.cache.planning import plan_ahead
 from harness.specs.graphs.deployments import graph_cases
-from harness.specs.kept_plans import KeptCalls, KeptPlan
-from harness.specs.literal_cases import literal_cases
-from harness.specs.load import LoadedSpec
-from harness.specs.sweep import SweepCalls
-from harness.specs.sweep_problems import sweep_problems
-from harness.specs.sweep_schema import Sweep
+from harness.specs.reading.literal_cases import literal_cases
+from harness.specs.reading.load import LoadedSpec
+from harness.specs.reading.sweep_problems import sweep_problems
+from harness.specs.reading.sweep_schema import Sweep
+from harness.specs.sweeps.api_cases import api_cases
+from harness.specs.sweeps.combination import CallGroup, Kinds
+from harness.specs.sweeps.family_sweeps import sweeps_of
+from harness.specs.sweeps.sweep import SweepCalls
 
 
 class Piece(NamedTuple):

@@ -11,7 +11,7 @@ from harness.model.caseid import CaseKey
 from harness.model.errors import UsageError
 from harness.model.query import Query, explain_no_match
 from harness.specs.expand import Plan, expand
-from harness.specs.load import LoadedSpec
+from harness.specs.reading.load import LoadedSpec
 
 _LISTED = 3
 

@@ -15,7 +15,7 @@ from harness.model.expected import nearest
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 from harness.worker.worker import unpacked
 
 

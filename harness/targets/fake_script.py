@@ -23,7 +23,7 @@ from harness.model.errors import UsageError
 from harness.model.query import Query
 from harness.results.rules.features import features
 from harness.results.rules.terms import Term
-from harness.specs.source import read, shown
+from harness.specs.reading.source import read, shown
 from harness.targets.batches import FAKE
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from harness.model.verdict import NOT_EXECUTED
 from harness.results.npz import load_arrays
 from harness.results.runfile import RunReader
 from harness.run.hashes import hash_files, run_hashes
-from harness.specs.calls import call_of
 from harness.specs.expand import Plan, expand
-from harness.specs.expectations import Expectations
+from harness.specs.expectations.expectations import Expectations
 from harness.specs.find_case import spec_of
-from harness.specs.load import LoadedSpec, load_specs
-from harness.specs.values import case_inputs
+from harness.specs.reading.load import LoadedSpec, load_specs
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 
 _LISTED = 3
 _SUBSETS = 8

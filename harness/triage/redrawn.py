@@ -17,9 +17,9 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import FORMATS, decode, encode
 from harness.model.onnx_schemas import is_graph
 from harness.run.probe import Probes
-from harness.specs.calls import call_of
 from harness.specs.graphs.plain import plain_graph
-from harness.specs.load import LoadedSpec
+from harness.specs.reading.load import LoadedSpec
+from harness.specs.sweeps.calls import call_of
 from harness.targets.execution import Prepared
 from harness.triage.reduction.candidate import Subject
 from harness.triage.signature import signature

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from harness.model.float_formats import FORMATS
-from harness.operators import resampling
 from harness.operators.bounded import Bounded, arithmetic
 from harness.operators.bounded.arithmetic import NAMES
+from harness.operators.image import resampling
 
 DTYPES = tuple(FORMATS)
 

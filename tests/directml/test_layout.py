@@ -7,7 +7,7 @@ import pytest
 
 from harness.model.case import Tensor
 from harness.operators.directml.layout import LAYOUTS, buffer_bytes, elements, lay_out, offsets, packed
-from harness.specs.entry_schema import LayoutName
+from harness.specs.reading.entry_schema import LayoutName
 
 DATA = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
 

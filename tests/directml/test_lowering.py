@@ -26,8 +26,8 @@ from harness.operators.directml.description import Description, call_of, decode
 from harness.operators.directml.layout import buffer_bytes
 from harness.operators.directml.lowering import NotExpressible
 from harness.run.oracle import oracle
-from harness.specs import calls
 from harness.specs.selection import select
+from harness.specs.sweeps import calls
 from tests.plans import PARTS, plan_in_parts
 
 

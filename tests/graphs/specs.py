@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.model.case import Case
 from harness.specs.graphs.deployments import graph_cases
-from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.reading.load import LoadedSpec, load_specs
 
 SCALED = """\
 graph: ScaledSum

@@ -19,7 +19,6 @@ from harness.model.errors import SpecError
 from harness.model.expected import Expected, nearest
 from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN
-from harness.specs.calls import call_of
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.control_flow import CONTROL_FLOW, Found, Run, choose, loop, scan, sequence_map
 from harness.specs.graphs.deployments import graph_cases
@@ -27,9 +26,10 @@ from harness.specs.graphs.known import Known, TensorList
 from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import GraphNode, Unfit
 from harness.specs.graphs.plain import forget, plain_graph
-from harness.specs.load import load_specs
-from harness.specs.values import case_inputs
-from harness.specs.write import spec_text
+from harness.specs.reading.load import load_specs
+from harness.specs.reading.write import spec_text
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from tests.graphs.specs import cases, loaded
 
 SPECS = ("IfBranches", "IfOuter", "LoopBody", "LoopNever", "LoopSequences", "LoopState", "ScanBody")

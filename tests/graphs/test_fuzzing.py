@@ -12,12 +12,12 @@ import pytest
 
 from harness.model.case import DEPLOYMENTS, Options, Tensor
 from harness.operators import OPERATORS
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.graphs.pattern import GraphNode
 from harness.specs.graphs.plain import PlainGraph
 from harness.specs.graphs.variations import LEVELS, misfit
-from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.reading.load import LoadedSpec, load_specs
+from harness.specs.sweeps.calls import call_of
 from harness.triage.fuzzing.draw import Drawn
 from harness.triage.fuzzing.graphs import GraphDrawing
 from harness.triage.reduction.graphs import smallest

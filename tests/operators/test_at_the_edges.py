@@ -11,7 +11,7 @@ from harness.model.case import Tensor, Value
 from harness.model.expected import Approx, Expected
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType, Undefined
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 
 def expected(

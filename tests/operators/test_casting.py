@@ -18,8 +18,8 @@ from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.model.float_formats import decode, encode
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType, Undefined
-from harness.operators.casting import converted
-from harness.specs.calls import make_call
+from harness.operators.elementwise.casting import converted
+from harness.specs.sweeps.calls import make_call
 
 
 @pytest.mark.parametrize("to", ["float16", "float32"])

@@ -15,7 +15,7 @@ from harness.model.case import Tensor, Value
 from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 RANDOM = np.random.default_rng(28)
 

@@ -10,7 +10,7 @@ from harness.model.case import Tensor, Value
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.operators import OPERATORS
 from harness.operators.deviations import DEVIATIONS, Deviating
-from harness.specs.expectations import load_expectations
+from harness.specs.expectations.expectations import load_expectations
 from tests.calling import call_of
 
 

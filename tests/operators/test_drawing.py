@@ -13,8 +13,16 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import OfLaw
 from harness.model.float_formats import Float64, encode
-from harness.operators.drawing import Judge
-from harness.operators.laws import ERROR_RATE, Bernoulli, Law, Multinomial, Normal, Uniform, doubtful
+from harness.operators.generation.drawing import Judge
+from harness.operators.generation.laws import (
+    ERROR_RATE,
+    Bernoulli,
+    Law,
+    Multinomial,
+    Normal,
+    Uniform,
+    doubtful,
+)
 from harness.run.judge import compare_all
 from tests.mutants.any_operator import Sample, samples
 

@@ -16,7 +16,7 @@ from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.operators import OPERATORS, broadcasting
 from harness.operators.base import TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 OPSET = 28
 INT8 = tuple(range(-128, 128))

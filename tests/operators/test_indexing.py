@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.model.dtypes import DTYPES
-from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
+from harness.operators.data_movement.indexing import INDEX_KINDS, applies, indices, out_of_range
 
 SIZES = (1, 2, 3, 7, 300)
 BITS = {"int32": 32, "int64": 64}

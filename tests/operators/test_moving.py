@@ -15,7 +15,7 @@ from harness.model.dtypes import Array
 from harness.model.expected import Exact
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 from tests.operators.brute import assert_same, elements, legal_indices
 
 DTYPES_TRIED = ("float32", "uint8", "int64", "string", "bfloat16")

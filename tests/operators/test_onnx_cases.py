@@ -19,7 +19,7 @@ from harness.model.onnx_schemas import operator_schema
 from harness.model.signatures import signature
 from harness.operators import COLLECTED
 from harness.operators.base import Call, TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 ELSEWHERE: dict[str, str] = {
     **{

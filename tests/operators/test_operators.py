@@ -9,7 +9,7 @@ import pytest
 from harness.model.onnx_schemas import operator_schema, opsets_of_versions
 from harness.operators import COLLECTED
 from harness.operators.base import UNKNOWN, Operator
-from harness.specs.load import operator_of
+from harness.specs.reading.load import operator_of
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 

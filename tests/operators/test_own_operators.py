@@ -156,7 +156,7 @@ def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 SCALED = """\
 from harness.operators.base import Operator
-from harness.operators.elementwise import ELEMENTWISE
+from harness.operators.elementwise.elementwise_family import ELEMENTWISE
 from harness.operators.formulas import bounded
 
 SIGNATURE = {

@@ -20,7 +20,7 @@ from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 Floats = list[float]
 

@@ -16,7 +16,7 @@ from harness.model.case import Tensor, Value
 from harness.model.expected import Expected, OneOf, nearest
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 Floats = NDArray[Any]
 HALF = Fraction(1, 2)

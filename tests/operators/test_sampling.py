@@ -7,9 +7,10 @@ import pytest
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx
-from harness.operators import OPERATORS, sampling
+from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.specs.calls import make_call
+from harness.operators.products import sampling
+from harness.specs.sweeps.calls import make_call
 
 _RANDOM = np.random.default_rng(1)
 

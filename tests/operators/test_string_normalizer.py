@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.operators.base import Call, TensorType, Undefined
-from harness.operators.string_normalizer import KINDS, OPERATOR, string_normalizer
+from harness.operators.text.string_normalizer import KINDS, OPERATOR, string_normalizer
 
 
 def normalized(*texts: str, action: str = "NONE", sensitive: int = 0, stopwords: tuple[str, ...] = ()) -> Any:

@@ -11,7 +11,7 @@ from harness.model.case import Tensor
 from harness.model.diff import compare
 from harness.model.expected import Approx, Exact, nearest
 from harness.operators.base import Call, TensorType, Undefined
-from harness.operators.tf_idf_vectorizer import OPERATOR
+from harness.operators.text.tf_idf_vectorizer import OPERATOR
 
 PLAIN = {
     "mode": "TF", "min_gram_length": 1, "max_gram_length": 1, "max_skip_count": 0, "ngram_counts": (0,), "ngram_indexes": (0, 1, 2),

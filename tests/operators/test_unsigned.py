@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.model.case import Tensor
-from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
+from harness.operators.data_movement.indexing import INDEX_KINDS, applies, indices, out_of_range
 from tests.calling import exact
 
 ENTROPY = bytes(range(256)) * 4

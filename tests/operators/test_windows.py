@@ -14,7 +14,7 @@ from harness.model.case import Tensor, Value
 from harness.model.expected import Approx, Exact, OneOf, nearest
 from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN, TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 Floats = NDArray[Any]
 WINDOWS: list[tuple[tuple[int, ...], dict[str, Value]]] = [

@@ -10,7 +10,7 @@ import pytest
 from harness.model.case import Tensor
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.specs.calls import make_call
+from harness.specs.sweeps.calls import make_call
 
 
 @pytest.mark.parametrize(

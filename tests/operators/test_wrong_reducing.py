@@ -15,12 +15,12 @@ from harness.model.diff import compare
 from harness.model.dtypes import Array
 from harness.operators import OPERATORS
 from harness.operators.base import Call
-from harness.operators.reducing import axes_of
-from harness.operators.reducing import reduced as reduced_shape
-from harness.specs.calls import call_of
+from harness.operators.reduction.reducing import axes_of
+from harness.operators.reduction.reducing import reduced as reduced_shape
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
-from harness.specs.values import case_inputs
+from harness.specs.reading.load import default_folder, load_specs
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Mean of empty slice")
 """Of instances without an element there is no mean."""

@@ -16,11 +16,11 @@ from harness.model.diff import compare
 from harness.model.dtypes import DTYPES
 from harness.operators import OPERATORS
 from harness.operators.base import Call
-from harness.operators.resize_axes import ResizedAxis, axes
-from harness.specs.calls import call_of
+from harness.operators.image.resize_axes import ResizedAxis, axes
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
-from harness.specs.values import case_inputs
+from harness.specs.reading.load import default_folder, load_specs
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from tests.sampled import one_of
 
 _MOST = 400

@@ -16,9 +16,9 @@ from harness.model.case import (
 )
 from harness.model.errors import SpecError
 from harness.model.query import Query
-from harness.specs.api import DTYPES_OF_DIRECTML
 from harness.specs.expand import Plan, expand
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
+from harness.specs.sweeps.api import DTYPES_OF_DIRECTML
 from tests.plans import PARTS, plan_in_parts
 
 HEAD = """\

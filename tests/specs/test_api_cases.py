@@ -13,11 +13,11 @@ from harness.model.reference.directml import directml_operator
 from harness.model.signatures import signature
 from harness.operators.directml.changes import broken
 from harness.operators.directml.lowering import directml_call, lower
-from harness.specs.api_cases import document_name
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import default_folder, load_specs
-from harness.specs.origins import origins
+from harness.specs.reading.load import default_folder, load_specs
+from harness.specs.reading.origins import origins
+from harness.specs.sweeps.api_cases import document_name
+from harness.specs.sweeps.calls import call_of
 from tests.plans import PARTS, plan_in_parts, plan_of
 
 NOT_LOWERED = {

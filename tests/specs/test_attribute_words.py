@@ -10,8 +10,8 @@ from harness.model.reference.feature_levels import load
 from harness.model.signatures import signature
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.specs.attribute_words import documented_values, has_meaning, possible_words, shown_words
-from harness.specs.load import load_specs
+from harness.specs.coverage.attribute_words import documented_values, has_meaning, possible_words, shown_words
+from harness.specs.reading.load import load_specs
 
 FREE = {"delimiter", "equation", "locale", "pattern", "value_string"}
 """Attributes of text whose values cannot be listed."""

@@ -10,8 +10,8 @@ import pytest
 
 from harness.model.errors import SpecError
 from harness.specs.expand import expand
-from harness.specs.expectations import load_expectations
-from harness.specs.load import load_specs
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.reading.load import load_specs
 from tests.golden import check_golden
 from tests.running import harness
 

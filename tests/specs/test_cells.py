@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import api
-from harness.specs.cells import CellCoverage, cell_coverages, level_of
+from harness.specs.coverage.attribute_cells import CellCoverage, cell_coverages, level_of
 from tests.running import harness
 
 SPEC = """\

@@ -10,8 +10,8 @@ import pytest
 from harness import api
 from harness.model.case import Case
 from harness.model.errors import SpecError
-from harness.specs.coverage import coverages
-from harness.specs.factors import shown_by
+from harness.specs.coverage.coverage import coverages
+from harness.specs.coverage.factors import shown_by
 from tests.running import harness
 
 SPEC = """\

@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import pytest
 
-from harness.specs.covering import Row, covering
+from harness.specs.sweeps.covering import Row, covering
 
 Judge = Callable[[Row], str | None]
 ANY: Judge = lambda _row: None  # noqa: E731

@@ -8,7 +8,7 @@ import pytest
 
 from harness.commands.examine import opsets_without_a_version
 from harness.model import onnx_schemas
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from tests.running import ROUND, complaint, harness, results_of
 
 SPEC = """\

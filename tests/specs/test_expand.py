@@ -8,8 +8,8 @@ import pytest
 
 from harness.model.errors import SpecError
 from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from harness.specs.sweep import SweepCalls
+from harness.specs.reading.load import load_specs
+from harness.specs.sweeps.sweep import SweepCalls
 from tests.running import SPECS
 
 SWEEP = """
@@ -117,7 +117,7 @@ class TestCounting:
         assert plan.counted() == (number, left_out)
 
     def test_many_are_not_kept(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("harness.specs.sweep._FEW", 5)
+        monkeypatch.setattr("harness.specs.sweeps.sweep._FEW", 5)
         plan = expand(load_specs([self.spec(tmp_path)]))
         assert plan.counted()[0] == 6
         assert plan.sweeps[0].calls._found is None

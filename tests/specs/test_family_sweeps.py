@@ -10,10 +10,10 @@ import pytest
 
 from harness.model.case import Case
 from harness.model.errors import SpecError
-from harness.specs import family_sweeps
 from harness.specs.expand import Plan, expand
-from harness.specs.load import load_specs
-from harness.specs.origins import origins
+from harness.specs.reading.load import load_specs
+from harness.specs.reading.origins import origins
+from harness.specs.sweeps import family_sweeps
 
 FAMILY = """\
 - name: axes

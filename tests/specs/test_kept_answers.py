@@ -12,8 +12,11 @@ from click.testing import CliRunner
 from harness.commands.cli import cli
 from harness.model.cache_folder import CACHE_ENV
 from harness.operators import VARIABLE
-from harness.specs import digests, expectations, family_sweeps, kept_answers, load, located
-from harness.specs.kept_answers import answer, keep
+from harness.specs.cache import digests, kept_answers
+from harness.specs.cache.kept_answers import answer, keep
+from harness.specs.expectations import expectations, located
+from harness.specs.reading import load
+from harness.specs.sweeps import family_sweeps
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def unasked(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         raise AssertionError("it was looked for again")
 
     monkeypatch.setattr("harness.api.load", fail)
-    monkeypatch.setattr("harness.specs.load.load_each", fail)
+    monkeypatch.setattr("harness.specs.reading.load.load_each", fail)
     return monkeypatch
 
 

@@ -13,11 +13,12 @@ import pytest
 from harness.model.cache_folder import CACHE_ENV
 from harness.model.dtypes import Array
 from harness.operators import OPERATORS, VARIABLE
-from harness.specs import digests, kept, kept_plans, source
-from harness.specs.covering import CoveringArray
+from harness.specs.cache import digests, kept, kept_plans
 from harness.specs.expand import Plan, expand
-from harness.specs.interactions import Interactions
-from harness.specs.load import default_folder, load_specs, own_spec
+from harness.specs.reading import source
+from harness.specs.reading.load import default_folder, load_specs, own_spec
+from harness.specs.sweeps.covering import CoveringArray
+from harness.specs.sweeps.interactions import Interactions
 
 SPECS = ("Round", "Softmax")
 """One with covering arrays, one without."""
@@ -47,7 +48,7 @@ def unplanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     with monkeypatch.context() as patch:
         patch.setattr(Interactions, "case", ask)
-        patch.setattr("harness.specs.interactions._BUILT", {})
+        patch.setattr("harness.specs.sweeps.interactions._BUILT", {})
         yield
 
 
@@ -101,9 +102,9 @@ def _sealed(data: bytes) -> bytes:
     ("module", "name"),
     [
         ("os", "system"),
-        ("harness.specs.digests", "os.system"),
+        ("harness.specs.cache.digests", "os.system"),
         ("harness.model.cache_folder", "Path"),
-        ("harness.specs.kept_plans", "read"),
+        ("harness.specs.cache.kept_plans", "read"),
         ("harness.model.case", "Case.__init_subclass__"),
         ("numpy", "ndarray"),
     ],

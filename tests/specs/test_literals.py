@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.dtypes import DTYPES
-from harness.specs.literals import LiteralError, infer_shape, to_array
+from harness.specs.reading.literals import LiteralError, infer_shape, to_array
 
 
 def bits(dtype: str, values: Any) -> list[str]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from harness.model.case import Validity
 from harness.model.errors import SpecError
 from harness.model.query import Query
-from harness.specs.check import combinations
-from harness.specs.load import LoadedSpec, load_specs, spec_files
+from harness.specs.reading.check import combinations
+from harness.specs.reading.load import LoadedSpec, load_specs, spec_files
 from tests.specs.examples import GATHER_ELEMENTS, GATHER_ND
 
 

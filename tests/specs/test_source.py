@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.errors import SpecError
-from harness.specs.source import MAX_BYTES, MAX_VALUES, Source, parse, read, show_path, suggestion
+from harness.specs.reading.source import MAX_BYTES, MAX_VALUES, Source, parse, read, show_path, suggestion
 
 
 def parsed(text: str | bytes) -> Source:

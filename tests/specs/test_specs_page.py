@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.specs.literal_schema import LiteralCase
-from harness.specs.schema import Spec
-from harness.specs.sweep_schema import Sweep, Use
+from harness.specs.reading.literal_schema import LiteralCase
+from harness.specs.reading.schema import Spec
+from harness.specs.reading.sweep_schema import Sweep, Use
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/specs.md").read_text(encoding="utf-8")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.specs.expectations import load_expectations
-from harness.specs.located import Located
-from harness.specs.tried_conditions import Conditions, not_separating, untried
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.expectations.located import Located
+from harness.specs.expectations.tried_conditions import Conditions, not_separating, untried
 
 IDS = {
     "Round": [

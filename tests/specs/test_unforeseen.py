@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.specs import literal_cases, sweep_problems
+from harness.specs.reading import literal_cases, sweep_problems
 from tests.running import SPECS, complaint, harness
 
 SPEC = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from fractions import Fraction
 
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from tools.operator_cost import _code_lines, _of_module, python_lines, yaml_lines
 from tools.operators import formula_modules
 

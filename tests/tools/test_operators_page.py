@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.specs.load import load_specs
+from harness.specs.reading.load import load_specs
 from tools.operators import formula_modules, page
 
 PAGE = Path(__file__).parents[2] / "docs/operators.md"

@@ -17,7 +17,7 @@ from harness.model.case import Case
 from harness.model.errors import HarnessError, NothingRan, TargetUnavailable
 from harness.run.probe import open_pool
 from harness.specs.expand import Plan, expand
-from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.specs.selection import Selection
 from harness.targets.launches import make_ready
 

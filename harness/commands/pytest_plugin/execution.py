@@ -23,7 +23,7 @@ from harness.run.processes.coordinator import ForkingCoordinator, processes_for
 from harness.run.processes.forked import Lines
 from harness.run.processes.process import Opened, ProcessReport, RunProcess, info_of
 from harness.run.request import new_run_id
-from harness.specs.expectations import Expectations
+from harness.specs.expectations.expectations import Expectations
 from harness.specs.selection import ChosenCases
 from harness.targets.target import Target
 

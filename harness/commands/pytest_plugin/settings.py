@@ -12,8 +12,8 @@ import pytest
 from harness.model.errors import SpecError, UsageError
 from harness.model.query import Query, parse_all
 from harness.run.folders import processors
-from harness.specs.expectations import Expectations, load_expectations
-from harness.specs.load import default_folder, yaml_files
+from harness.specs.expectations.expectations import Expectations, load_expectations
+from harness.specs.reading.load import default_folder, yaml_files
 from harness.targets.fake_script import check_scripts
 from harness.targets.registry import parse_targets
 from harness.targets.target import Target

@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.operators.attention import weights
+from harness.operators.attention.attention import weights
 from harness.operators.base import UNKNOWN, Call, Operator
 from harness.operators.bounded import (
     Bounded,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.activations import gelu
 from harness.operators.base import Call, Operator
 from harness.operators.bounded import Bounded, converted, maximum, minimum, sigmoid, stack, take_along_axis
 from harness.operators.contrib.block_quantised import blockwise, unpacked
 from harness.operators.dimensioned import SCALES, SMALL, Chosen, Dimensioned, Dimensions
+from harness.operators.elementwise.activations import gelu
 from harness.operators.formulas import bounded
 from harness.operators.functions import softmax
 

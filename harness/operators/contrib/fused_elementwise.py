@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from harness.operators.activations import gelu, swish
 from harness.operators.base import Operator
 from harness.operators.bounded import Bounded, converted, sigmoid, tanh
 from harness.operators.dimensioned import Dimensioned
-from harness.operators.elementwise import ELEMENTWISE
+from harness.operators.elementwise.activations import gelu, swish
+from harness.operators.elementwise.elementwise_family import ELEMENTWISE
 from harness.operators.formulas import between_zero_and_itself, bounded
 
 

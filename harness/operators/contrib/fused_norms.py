@@ -13,7 +13,7 @@ from harness.operators.base import Call, Operator
 from harness.operators.bounded import Bounded, converted, sigmoid, sqrt
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
-from harness.operators.layer_norms import LAYER_NORMALISING, rms_norm
+from harness.operators.normalization.layer_norms import LAYER_NORMALISING, rms_norm
 
 
 def normalised(

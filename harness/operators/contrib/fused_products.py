@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.operators import activations
 from harness.operators.base import Call, Choice, DirectmlCall, Operator, Shape
 from harness.operators.bounded import Bounded, maximum, minimum, moveaxis, sigmoid, swapaxes, tanh
-from harness.operators.convolutions import conv
-from harness.operators.convolving import Convolving
+from harness.operators.elementwise import activations
 from harness.operators.formulas import bounded
-from harness.operators.gemm import Gemm, gemm
-from harness.operators.products import Products
+from harness.operators.products.convolutions import conv
+from harness.operators.products.convolving import Convolving
+from harness.operators.products.gemm import Gemm, gemm
+from harness.operators.products.products import Products
 
 # FusedMatMul:           Y = alpha A' B'; A' is A, with transBatchA its first dimension behind those of the stack, with transA the
 #                        last two changed, and so B'

@@ -14,8 +14,8 @@ from harness.operators.base import Call, Choice, Operator, Shape
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, maximum, minimum, number
 from harness.operators.contrib.qlinear import real, scale_of, zero_of
 from harness.operators.dimensioned import SCALES, Dimensioned
-from harness.operators.products import Products
-from harness.operators.quantising import rounded
+from harness.operators.products.products import Products
+from harness.operators.quantization.quantising import rounded
 
 # MatMulIntegerToFloat:  Y = (A - a_zero_point) (B - b_zero_point) a_scale b_scale + bias
 # DynamicQuantizeMatMul: the same of A quantised as DynamicQuantizeLinear does it

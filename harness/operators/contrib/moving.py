@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators import generating, padding, permuting
 from harness.operators.base import UNKNOWN, Call, Operator, Shape
+from harness.operators.data_movement import padding, permuting
+from harness.operators.data_movement.moving import rank
+from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.dimensioned import Chosen, Dimensioned
 from harness.operators.formulas import bounded, decided, moved
-from harness.operators.moving import rank
-from harness.operators.pooling import POOLING, Pooling, max_pool
-from harness.operators.reshaping import MOVING
+from harness.operators.generation import generating
+from harness.operators.pooling.pooling import POOLING, Pooling, max_pool
 
 TRILU = next(each for each in permuting.OPERATORS if each.name == "Trilu")
 

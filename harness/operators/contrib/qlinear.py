@@ -9,7 +9,6 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Expected
-from harness.operators.activations import leaky_relu
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import (
     Arithmetic,
@@ -21,11 +20,12 @@ from harness.operators.bounded import (
     where,
 )
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
+from harness.operators.elementwise.activations import leaky_relu
 from harness.operators.formulas import parameters
 from harness.operators.functions import softmax
-from harness.operators.pooling import POOLING, average_pool
-from harness.operators.quantising import rounded
-from harness.operators.windows import window
+from harness.operators.pooling.pooling import POOLING, average_pool
+from harness.operators.pooling.windows import window
+from harness.operators.quantization.quantising import rounded
 
 # y = saturate(round(f(x) / y_scale) + y_zero_point), where x is (q - x_zero_point) x_scale for each quantised input
 

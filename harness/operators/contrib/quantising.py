@@ -12,7 +12,7 @@ from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import arithmetic, concatenate
 from harness.operators.contrib.qlinear import real, scale_of, zero_of
 from harness.operators.dimensioned import Dimensioned, Dimensions
-from harness.operators.quantising import Quantising, dequantize, quantize, rounded
+from harness.operators.quantization.quantising import Quantising, dequantize, quantize, rounded
 
 
 class ScalarQuantising(Quantising):

@@ -9,8 +9,8 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Exact, Expected
 from harness.model.float_formats import MINIFLOATS, decode, encode_minifloat
 from harness.operators.base import Undefined
-from harness.operators.casting import converted
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.elementwise.casting import converted
 
 _BESIDE = {"float8e4m3fn": (480, 496, 0x7E), "float8e5m2": (61440, 65536, 0x7F)}
 """From what number to below what other the kernel gives which pattern."""

@@ -12,7 +12,7 @@ from harness.model.float_formats import FORMATS, Float64
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, arithmetic, converted, either, exp, log, number, sqrt
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.reducing import axes_of
+from harness.operators.reduction.reducing import axes_of
 
 
 @deviation

@@ -10,8 +10,8 @@ from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, arithmetic
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.resampling import NEAREST, given, taken, weighted
-from harness.operators.resize_axes import TF, ResizedAxis, axes, coordinates, mode
+from harness.operators.image.resampling import NEAREST, given, taken, weighted
+from harness.operators.image.resize_axes import TF, ResizedAxis, axes, coordinates, mode
 
 _LEAST_SCALE = 0.5
 """Below it an axis is halved first."""

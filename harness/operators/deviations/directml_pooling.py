@@ -11,8 +11,8 @@ from harness.model.dtypes import Array
 from harness.model.expected import Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.unpooling import unpooled
-from harness.operators.windows import window
+from harness.operators.pooling.unpooling import unpooled
+from harness.operators.pooling.windows import window
 
 
 @deviation

@@ -9,8 +9,8 @@ from harness.model.expected import Expected
 from harness.operators.base import TensorType, Undefined
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.deviations.directml_api_resizing import halved_before, line_of_earlier_neighbours
-from harness.operators.resampling import NEAREST
-from harness.operators.resize_axes import axes
+from harness.operators.image.resampling import NEAREST
+from harness.operators.image.resize_axes import axes
 
 
 @deviation

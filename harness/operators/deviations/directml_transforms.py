@@ -7,7 +7,7 @@ import numpy as np
 from harness.model.expected import Approx, Expected
 from harness.operators.bounded.sums import gamma
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.fourier import axis_of, length_of
+from harness.operators.signal.fourier import axis_of, length_of
 
 
 # y[k] = DFT of the first N + sum over n >= N, |k - n| < N, of e**(-pi j (2 k n - n**2) / N) x[n]; inverse: conjugate, divided by N

@@ -10,8 +10,8 @@ from harness.model.case import Tensor
 from harness.model.expected import Exact, Expected, OneOf
 from harness.operators.bounded import Bounded, tanh
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.elementwise.round import TOWARD_ZERO
 from harness.operators.formulas import bounded
-from harness.operators.round import TOWARD_ZERO
 
 
 @deviation

@@ -7,8 +7,8 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Expected
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.fourier import axis_of, frame_of, length_of, step_of
-from harness.operators.window_functions import TERMS, Terms, window
+from harness.operators.signal.fourier import axis_of, frame_of, length_of, step_of
+from harness.operators.signal.window_functions import TERMS, Terms, window
 
 
 @deviation

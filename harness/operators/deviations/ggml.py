@@ -13,7 +13,7 @@ from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.deviations.near import beyond, neighbours
-from harness.operators.softmaxes import FLATTENING
+from harness.operators.normalization.softmaxes import FLATTENING
 
 
 @deviation

@@ -13,7 +13,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.deviations.pooling import up_to_the_padding_on_the_left
-from harness.operators.windows import Window
+from harness.operators.pooling.windows import Window
 
 
 @deviation

@@ -8,8 +8,8 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Exact, Expected
+from harness.operators.data_movement.slicing import INT_MAX, LEAST
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.slicing import INT_MAX, LEAST
 
 
 @deviation

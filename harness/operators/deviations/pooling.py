@@ -13,7 +13,7 @@ from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.windows import Window, window
+from harness.operators.pooling.windows import Window, window
 
 
 @deviation

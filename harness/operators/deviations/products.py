@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.model.expected import Expected
-from harness.operators.convolving import TRANSPOSED
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.products.convolving import TRANSPOSED
 
 
 @deviation

@@ -15,9 +15,9 @@ from harness.model.expected import Exact, Expected
 from harness.operators.base import Call
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import decided
-from harness.operators.quantised import COLUMNS, ROWS, requantized
-from harness.operators.quantising import spread
-from harness.operators.windows import window
+from harness.operators.pooling.windows import window
+from harness.operators.quantization.quantised import COLUMNS, ROWS, requantized
+from harness.operators.quantization.quantising import spread
 
 
 @deviation

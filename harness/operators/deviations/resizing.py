@@ -9,7 +9,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.resize_axes import axes, chosen, numbers
+from harness.operators.image.resize_axes import axes, chosen, numbers
 
 _FIXED = 2.0**-12
 """More than the error of an average of bytes whose weights have 22 binary places."""

@@ -21,7 +21,7 @@ from harness.run.processes.process import Opened, ProcessReport, Sink
 from harness.run.request import Request
 from harness.run.resume import Done
 from harness.specs.blocks import block_size
-from harness.specs.load import LoadedSpec
+from harness.specs.reading.load import LoadedSpec
 from harness.specs.selection import ChosenCases
 from harness.targets.launching import Launch
 

@@ -12,7 +12,7 @@ from harness.model.target_info import TargetInfo
 from harness.run.artifacts import TensorFile
 from harness.run.job import RunInputs
 from harness.run.processes.process import ProcessReport
-from harness.specs.load import LoadedSpec
+from harness.specs.reading.load import LoadedSpec
 from harness.targets.launching import Hello
 
 

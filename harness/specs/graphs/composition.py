@@ -33,7 +33,6 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
 from harness.operators.bounded import Bounded, arithmetic, number
 from harness.operators.formulas import FormulaOracle
-from harness.specs.calls import make_call
 from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.known import (
     Known,
@@ -51,7 +50,8 @@ from harness.specs.graphs.known import (
     value_of,
 )
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
-from harness.specs.literals import MAX_ELEMENTS
+from harness.specs.reading.literals import MAX_ELEMENTS
+from harness.specs.sweeps.calls import make_call
 
 _MOST_CORNERS = 8
 _TRACED = 1 << 40

@@ -14,12 +14,12 @@ from harness.model.case import DEPLOYMENTS, Case
 from harness.model.target_info import DML
 from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN
-from harness.specs.calls import call_of
-from harness.specs.covering import covering
 from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import Pattern
 from harness.specs.graphs.schema import GraphSweep
 from harness.specs.graphs.variations import DEPLOYED, at_level, cases_of, combined, made, misfit
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.covering import covering
 
 _REFUSED = {
     "concurrent": "DirectML's execution provider forbids runs of one session at the same time",

@@ -11,7 +11,6 @@ from harness.model.case import DEPLOYMENTS
 from harness.model.errors import SpecError
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.operators import OPERATORS, elements
-from harness.specs.attribute_values import WrongValue
 from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.operator import register
 from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, parameters_in
@@ -24,9 +23,10 @@ from harness.specs.graphs.variations import (
     made,
     misfit,
 )
-from harness.specs.literals import LiteralError
-from harness.specs.problems import validation_problems
-from harness.specs.source import Key, KeyPath, Source
+from harness.specs.reading.attribute_values import WrongValue
+from harness.specs.reading.literals import LiteralError
+from harness.specs.reading.problems import validation_problems
+from harness.specs.reading.source import Key, KeyPath, Source
 
 
 def load_graph(file: Source) -> Pattern:

@@ -12,9 +12,9 @@ from harness.model.case import Case, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import OpsetUnavailable, operator_schema
 from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
-from harness.specs import literals
-from harness.specs.attribute_values import typed
 from harness.specs.graphs.schema import GraphConstant, GraphSpec, NodeEntry, Subgraph, every_node
+from harness.specs.reading import literals
+from harness.specs.reading.attribute_values import typed
 
 OPTIONS: Mapping[str, Value] = {"constants": "initializer", "exposed": "", "reused": ""}
 """The factors that every graph has, beside `initializer` and `shapes`, and their usual levels."""

@@ -15,15 +15,15 @@ from harness.model.case import Case, Options, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.model.expected import nearest
 from harness.operators import OPERATORS
-from harness.specs.calls import call_of
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.operator import filled_graph, register
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Pattern
 from harness.specs.graphs.schema import GraphConstant, GraphInput, GraphSpec, NodeEntry, Subgraph
-from harness.specs.literal_cases import literal_id
-from harness.specs.load import LoadedSpec
-from harness.specs.schema import Spec
-from harness.specs.source import Source, parse
+from harness.specs.reading.literal_cases import literal_id
+from harness.specs.reading.load import LoadedSpec
+from harness.specs.reading.schema import Spec
+from harness.specs.reading.source import Source, parse
+from harness.specs.sweeps.calls import call_of
 
 NAME = "fuzz"
 """The name of the case of such a graph."""

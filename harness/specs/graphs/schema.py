@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from harness.specs.literal_schema import LiteralCase
-from harness.specs.schema_types import (
+from harness.specs.reading.literal_schema import LiteralCase
+from harness.specs.reading.schema_types import (
     DIALECT,
     Alternatives,
     AttributeValue,
@@ -24,7 +24,7 @@ from harness.specs.schema_types import (
     Text,
     refuse,
 )
-from harness.specs.source import KeyPath
+from harness.specs.reading.source import KeyPath
 
 GraphName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=60)]
 ValueName = Annotated[str, Field(pattern=r"^(\$[a-z]\w*|[A-Za-z]\w*|)$", max_length=60)]

@@ -14,10 +14,10 @@ from harness.model.case import DEPLOYMENTS, Case, Optimization, Optionals, Optio
 from harness.model.caseid import input_term, option_terms, value_text
 from harness.operators import elements
 from harness.operators.base import Undefined
-from harness.specs.calls import call_of
 from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, plain
 from harness.specs.graphs.schema import GraphSweep
-from harness.specs.literals import LiteralError, shape_problem
+from harness.specs.reading.literals import LiteralError, shape_problem
+from harness.specs.sweeps.calls import call_of
 
 LEVELS: tuple[Optimization, ...] = ("off", "basic", "extended", "all")
 DEPLOYED: Mapping[str, tuple[Any, ...]] = {

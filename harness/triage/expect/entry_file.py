@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from harness.model.errors import SpecError, UsageError
 from harness.model.verdict import Outcome
-from harness.specs.expectation_entry import TODO
-from harness.specs.source import Source, label_of, parse, shown
+from harness.specs.expectations.expectation_entry import TODO
+from harness.specs.reading.source import Source, label_of, parse, shown
 
 WIDTH = 140
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')

@@ -17,9 +17,9 @@ from harness.run.judge import judge, verdict
 from harness.run.oracle import OracleError, oracle
 from harness.run.probe import Probe, Probes
 from harness.run.target_info import target_info
-from harness.specs.expectations import Expectations
-from harness.specs.located import Located
-from harness.specs.target_expectations import TargetExpectations
+from harness.specs.expectations.expectations import Expectations
+from harness.specs.expectations.located import Located
+from harness.specs.expectations.target_expectations import TargetExpectations
 from harness.targets.target import Target
 from harness.triage.expect.planted import Outputs, planted
 

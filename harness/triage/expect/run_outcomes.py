@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.model.case import Validity
 from harness.model.verdict import NOT_EXECUTED, Outcome
 from harness.results.runfile import RunReader
-from harness.specs.located import Located
+from harness.specs.expectations.located import Located
 
 
 class RunOutcomes:

@@ -25,8 +25,8 @@ from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.features import level_asked, names_asked, numbers_asked
 from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
-from harness.specs.expectation_entry import Entry
-from harness.specs.expectations import Expectations
+from harness.specs.expectations.expectation_entry import Entry
+from harness.specs.expectations.expectations import Expectations
 from harness.specs.selection import NO_NEW_PAIR, NOT_ASKED, OTHER_SHARD
 
 OUTCOMES = tuple(Outcome)

@@ -19,10 +19,10 @@ from harness.model.query import Query
 from harness.model.target_info import TargetInfo
 from harness.results.rules.feature_table import Rows
 from harness.results.summary import count
-from harness.specs.expectations import Expectations
-from harness.specs.located import Located, anything
-from harness.specs.source import Source, label_of, read
-from harness.specs.target_expectations import TargetExpectations
+from harness.specs.expectations.expectations import Expectations
+from harness.specs.expectations.located import Located, anything
+from harness.specs.expectations.target_expectations import TargetExpectations
+from harness.specs.reading.source import Source, label_of, read
 from harness.triage.expect.entry_file import EntryFile, asked
 from harness.triage.expect.proposals import describe, propose
 from harness.triage.expect.run_rows import OUTCOMES, RunRows, TargetRows

@@ -14,7 +14,7 @@ from harness.model.signature import Signature
 from harness.results.rules.feature_table import FeatureTable
 from harness.results.rules.separation import Population
 from harness.results.rules.terms import say
-from harness.specs.load import LoadedSpec
+from harness.specs.reading.load import LoadedSpec
 
 _ENOUGH = 3
 """Calls of a kind that are shrunk to the same end before others of this kind count as the same defect."""

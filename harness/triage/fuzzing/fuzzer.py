@@ -18,13 +18,13 @@ from harness.operators.base import Undefined
 from harness.run.deviation import Given
 from harness.run.oracle import OracleError, oracle
 from harness.run.probe import Probe, Probes
-from harness.specs.calls import call_of
+from harness.specs.expectations.located import WITHOUT_KERNEL, Located
+from harness.specs.expectations.target_expectations import TargetExpectations
 from harness.specs.graphs.deployments import graph_cases
 from harness.specs.graphs.pattern import Pattern, Unfit
 from harness.specs.graphs.plain import plain_graph
-from harness.specs.located import WITHOUT_KERNEL, Located
-from harness.specs.target_expectations import TargetExpectations
-from harness.specs.values import case_inputs
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.triage.fuzzing.draw import Drawn
 from harness.triage.fuzzing.findings import FuzzFinding, FuzzFindings, kind_of

@@ -13,7 +13,7 @@ from harness.model.case import (
     Value,
 )
 from harness.operators.base import Operator
-from harness.specs.load import LoadedSpec
+from harness.specs.reading.load import LoadedSpec
 
 Kinds = tuple[tuple[str, str], ...]
 """Kinds of values by formal input, of those that have one."""

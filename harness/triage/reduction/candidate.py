@@ -23,12 +23,12 @@ from harness.model.errors import UsageError
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.directml.levels import levels_of
-from harness.specs import api
-from harness.specs.calls import call_of
-from harness.specs.family_sweeps import named_sweeps
-from harness.specs.literal_cases import literal_id, unlike
-from harness.specs.load import LoadedSpec
-from harness.specs.sessions import refusal
+from harness.specs.reading.literal_cases import literal_id, unlike
+from harness.specs.reading.load import LoadedSpec
+from harness.specs.sweeps import api
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.family_sweeps import named_sweeps
+from harness.specs.sweeps.sessions import refusal
 from harness.targets.execution import Prepared
 from harness.triage.reduction.element_cost import tensor_cost, value_cost
 

@@ -16,7 +16,7 @@ from harness.model.target_info import DML
 from harness.model.verdict import Outcome
 from harness.render.text import without_paths
 from harness.results.memory import said_of
-from harness.specs.write import entry_lines
+from harness.specs.reading.write import entry_lines
 from harness.triage.repro.failure import Failure
 from harness.triage.repro.issue_form import (
     DESCRIBE,

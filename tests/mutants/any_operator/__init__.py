@@ -19,10 +19,10 @@ from harness.model.dtypes import Array
 from harness.model.expected import Expected
 from harness.operators import OPERATORS
 from harness.operators.base import Call
-from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.load import load_specs, own_spec
-from harness.specs.values import case_inputs
+from harness.specs.reading.load import load_specs, own_spec
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
 
 _MOST = 4_000
 """Cases with more elements are left out: what is wrong shows in smaller ones."""

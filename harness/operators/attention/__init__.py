@@ -1,0 +1,1 @@
+"""Attention, linear attention and rotary embedding: family, rules and formulas."""

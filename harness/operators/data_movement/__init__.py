@@ -1,0 +1,2 @@
+"""Operators that move, repeat, join or omit elements and compute nothing, and those that write to places
+that indices name."""

@@ -1,0 +1,89 @@
+"""Gather: slices of `data` along one axis, one for each index (ONNX Gather, versions 1, 11 and 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model.dtypes import Array
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
+from harness.operators.data_movement.indexing import RANGE, Indexing
+from harness.operators.data_movement.moving import wrong_axis
+from harness.operators.formulas import moved
+
+# output[o..., i..., s...] = data[o..., indices[i...], s...]
+#
+# o: the coordinates of data before the axis; s: those after it; i: all coordinates of indices. An index below
+# 0 counts from the end.
+
+
+def formula(data: Array, indices: Array, axis: int) -> Array:
+    """Gather by the formula above; the output has shape data.shape[:axis] + indices.shape + data.shape[axis +
+    1:]."""
+    return np.asarray(np.take(data, indices, axis))
+
+
+class GatherFamily(Indexing):
+    """Indices of any shape into one axis of data."""
+
+    name = "gather"
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
+        """All axes of rank r: -r to r-1."""
+        rank = len(call.first.shape)
+        return range(-rank, rank)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Rules of ONNX Gather on rank and axis."""
+        data, index = call.shapes
+        if not data:
+            return "rank r >= 1"
+        axis = _axis(call)
+        if wrong := wrong_axis(call, axis, len(data), since=1):
+            return wrong
+        return RANGE if data[axis] == 0 and 0 not in index else None
+
+    def sizes(self, call: Call) -> int | NDArray[np.int64]:
+        """The extent of data along the axis; an axis outside its domain counts as axis 0."""
+        data, axis = call.first.shape, _axis(call)
+        return data[axis if -len(data) <= axis < len(data) else 0] if data else 1
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """data_shape[:axis] ++ indices_shape ++ data_shape[axis + 1:]."""
+        data, index = call.shapes
+        axis = _axis(call) % max(len(data), 1)
+        return (data[:axis] + index + data[axis + 1 :],)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """Lower to DML_OPERATOR_GATHER: all tensors have one DimensionCount, IndexDimensions are those of
+        indices that count."""
+        if self.broken_rule(operator, call) not in (None, RANGE):
+            return None
+        (name, data), (indices, index) = call.inputs.items()
+        (output,) = self.output_shapes(operator, call)
+        count = max(len(data.shape), len(index.shape), len(output), 1)
+        return DirectmlCall(
+            "DML_OPERATOR_GATHER",
+            {
+                "InputTensor": CallTensor(name, *data),
+                "IndicesTensor": CallTensor(indices, *index),
+                "OutputTensor": CallTensor(0, data.dtype, output),
+            },
+            count,
+            {
+                "Axis": _axis(call) % len(data.shape) + count - len(data.shape),
+                "IndexDimensions": len(index.shape),
+            },
+            ("Axis",),
+        )
+
+
+def _axis(call: Call) -> int:
+    axis = call.attributes.get("axis", 0)
+    assert isinstance(axis, int)
+    return axis
+
+
+OPERATOR = Operator("Gather", GatherFamily(), moved(formula))

@@ -1,0 +1,180 @@
+"""Concat and Split: join tensors along an axis, and cut them apart again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from harness.model.dtypes import Array
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.data_movement.moving import Moving, every_axis, rank, wrong_axis
+from harness.operators.formulas import moved
+
+Tensors = Mapping[str, CallTensor | tuple[CallTensor, ...] | None]
+
+# Concat: concat_result[.., k, ..] = inputs_n[.., k - s_n, ..]      s_n: the extents of the inputs before n along the axis
+# Split:  outputs_n[.., k, ..] = input[.., s_n + k, ..]             s_n: the sizes of the outputs before n
+
+
+def concat(inputs: Sequence[Array], axis: int) -> Array:
+    """Join along the axis."""
+    return np.concatenate(inputs, axis)
+
+
+def split(input: Array, axis: int, call: Call, split: Sequence[int] | Array | None = None) -> list[Array]:
+    """Cut into the sizes that are given, or into equal ones; since version 18 the last may be smaller."""
+    return np.split(input, np.cumsum(_equal_sizes(call) if split is None else split)[:-1], axis)
+
+
+def _equal_sizes(call: Call) -> tuple[int, ...]:
+    count, extent = len(call.outputs), call.first.shape[_axis(call)]
+    whole = -(-extent // count)
+    return (*(whole for _ in range(count - 1)), extent - whole * (count - 1))
+
+
+def _axis(call: Call) -> int:
+    axis = call.attributes.get("axis", 0)
+    assert isinstance(axis, int)
+    return axis
+
+
+def cannot_join(call: Call) -> str | None:
+    """Return the rule that tensors to join along an axis break, or None."""
+    shapes = call.shapes
+    if any(len(shape) != len(shapes[0]) for shape in shapes):
+        return "all inputs have the same rank"
+    if not shapes[0]:
+        return "rank r >= 1"
+    if "axis" not in call.attributes:
+        return "axis is required"
+    if wrong := wrong_axis(call, _axis(call), len(shapes[0])):
+        return wrong
+    axis = _axis(call) % len(shapes[0])
+    alike = {shape[:axis] + shape[axis + 1 :] for shape in shapes}
+    return None if len(alike) == 1 else "all inputs have the same dimensions off the axis"
+
+
+def _cannot_split(call: Call) -> str | None:
+    if not call.first.shape:
+        return "rank r >= 1"
+    if wrong := wrong_axis(call, _axis(call), rank(call)):
+        return wrong
+    given, parts = call.parameter("split"), call.attributes.get("num_outputs")
+    count, extent = len(call.outputs) or 1, call.first.shape[_axis(call)]
+    if given is not None and parts is not None:
+        return "either split or num_outputs is given, not both"
+    if given is None and parts is None and call.opset >= 18:
+        return "either split or num_outputs is given"
+    if given is not None:
+        if any(size < 0 for size in given):
+            return "sizes are not negative"
+        if len(given) != count:
+            return "as many sizes as outputs"
+        return None if sum(given) == extent else "the sizes sum up to the extent along the axis"
+    if parts not in (None, count):
+        return "num_outputs is the number of outputs"
+    if call.opset < 18:
+        return "the extent is divisible by the number of outputs" if extent % count else None
+    return "each part holds something" if extent and _equal_sizes(call)[-1] <= 0 else None
+
+
+def _sampled_sizes(call: Call) -> Iterable[tuple[int, ...]]:
+    """Equal parts, unequal ones, empty ones at either end or between, one part, single rows."""
+    axis = _axis(call)
+    extent = call.first.shape[axis] if call.first.shape and -rank(call) <= axis < rank(call) else 1
+    half = extent // 2
+    uneven = [(half, extent - half), (extent,), (1, extent - 1), (extent - 1, 1), (1, 0, extent - 1)]
+    tried = [*uneven, (0, extent), (extent, 0), (1,) * min(extent, 7)]
+    return [sizes for sizes in dict.fromkeys(tried) if sizes and min(sizes) >= 0 and sum(sizes) == extent]
+
+
+def _join(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
+    tensors = tuple(CallTensor(name, *given) for name, given in call.inputs.items())
+    axis = _axis(call) % rank(call)
+    members = {"InputCount": len(tensors), "Axis": axis}
+    joined: Tensors = {"InputTensors": tensors, "OutputTensor": CallTensor(0, call.first.dtype, outputs[0])}
+    return DirectmlCall("DML_OPERATOR_JOIN", joined, 1, members, ("Axis",))
+
+
+def _cut(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
+    dtype, shape = call.first
+    parts = tuple(CallTensor(place, dtype, output) for place, output in enumerate(outputs))
+    tensors: Tensors = {"InputTensor": CallTensor("input", dtype, shape), "OutputTensors": parts}
+    return DirectmlCall(
+        "DML_OPERATOR_SPLIT",
+        tensors,
+        1,
+        {"OutputCount": len(parts), "Axis": _axis(call) % len(shape)},
+        ("Axis",),
+    )
+
+
+class Joining(Moving):
+    """Several inputs that are alike off an axis; or several outputs that are."""
+
+    name = "joining"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"inputs": ("of", "count", "others")}
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
+        """Return the shapes of a variadic input: `count` of them, the first is `of`, the `others` are related
+        to it.
+
+        Along the axis: same; none 0; one 1; more n+1 with each further input. Beside it: unlike, another
+        extent off the axis; lower, one dimension less.
+        """
+        assert not isinstance(relation, str)
+        first, count = relation["of"], relation.get("count", 2)
+        assert isinstance(first, tuple)
+        assert isinstance(count, int)
+        others, axis = relation.get("others", "same"), _axis(call)
+        if not first or not -len(first) <= axis < len(first):
+            return (first,) * count
+        axis %= len(first)
+        if count == 1:
+            return (first,) if others == "same" else None
+        if others == "lower":
+            return (first,) + (first[1:],) * (count - 1)
+        if others == "unlike":
+            return (
+                None
+                if len(first) == 1
+                else (first,) + (tuple(n + (d != axis) for d, n in enumerate(first)),) * (count - 1)
+            )
+        along = {"same": (first[axis], 0), "none": (0, 0), "one": (1, 0), "more": (first[axis], 1)}[
+            str(others)
+        ]
+        return (
+            first,
+            *((*first[:axis], along[0] + n * along[1], *first[axis + 1 :]) for n in range(1, count)),
+        )
+
+    def output_count(self, operator: Operator, call: Call) -> int:
+        """As many as sizes are given, or as num_outputs says; two where neither does."""
+        if "split" not in operator.constants:
+            return 1
+        given = call.parameter("split")
+        parts = call.attributes.get("num_outputs")
+        return (
+            max(1, len(given))
+            if given is not None
+            else parts
+            if isinstance(parts, int) and 0 < parts < 64
+            else 2
+        )
+
+
+JOINING = Joining()
+OPERATORS = (
+    Operator("Concat", JOINING, moved(concat), cannot_join, domains={"axis": every_axis}, options=_join),
+    Operator(
+        "Split",
+        JOINING,
+        moved(split),
+        _cannot_split,
+        constants={"split": 1},
+        domains={"axis": every_axis, "split": _sampled_sizes, "num_outputs": lambda call: (1, 2, 3, 7)},
+        options=_cut,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Operators that make a tensor from its shape, from attributes, or by drawing it from a law."""

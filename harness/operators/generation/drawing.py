@@ -1,0 +1,203 @@
+"""Operators that draw their results: what is promised is a law, not values.
+
+A graph of one has a second node with another seed, `output_other`, and where a seed is given a third with the
+same, `output_again`, whose elements are to be the same to the bit. How a law is judged, `laws` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.model.case import Tensor, Value
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.expected import Expected, OfLaw
+from harness.model.float_formats import Float64, decode, encode
+from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.generation.laws import Bernoulli, Law, Multinomial, Normal, Uniform, doubtful, related
+
+# RandomNormal, RandomNormalLike:   each element of the normal law of mean and scale
+# RandomUniform, RandomUniformLike: each element of the uniform law from low to high
+# Bernoulli:   each element 1 with the probability that the input has there, else 0
+# Multinomial: each element of a row the class c with the probability exp(input[row, c]) / sum(exp(input[row]))
+
+_FLOATS = ("float16", "float32", "float64", "bfloat16")
+_BFLOAT16_SINCE = 22
+_APART = 1000
+"""The other seed is so much larger: ONNX does not say that neighbouring seeds are any different."""
+_ENOUGH = 64
+"""Of so many elements that are drawn from a continuous law, no two outputs are equal."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges one output of a graph: `role` is 0 of the tested node's, 1 of that with another seed, 2 of that with the
+    same."""
+
+    law: Law
+    dtype: str
+    role: int
+
+    def __call__(self, actual: Tensor, outputs: Sequence[Tensor]) -> str | None:
+        """Say what is wrong with an output, beside the graph's others."""
+        if self.role == 2 and outputs:
+            same = actual.array.tobytes() == outputs[0].array.tobytes()
+            return None if same else "a node with the same seed drew other elements"
+        values = _numbers(actual)
+        if wrong := doubtful(self.law, values):
+            return wrong
+        if self.role == 1 and outputs:
+            first = _numbers(outputs[0])
+            if isinstance(self.law, (Normal, Uniform)) and values.size >= _ENOUGH and (values == first).all():
+                return "a node with another seed drew the same elements"
+            return related(self.law, first, values)
+        return None
+
+
+def _numbers(tensor: Tensor) -> Float64:
+    return decode(tensor.dtype, tensor.array) if tensor.dtype != "bool" else tensor.array.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class LawOracle:
+    """The oracle of a law, which `of` makes of a call and its inputs."""
+
+    of: Callable[[Call, Mapping[str, Tensor]], Law]
+
+    def __call__(self, call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+        law, dtype = self.of(call, inputs), call.outputs[0]
+        found = []
+        for role in range(len(call.outputs)):
+            values = law.sample(np.random.default_rng(role % 2), _shape(call))
+            array = encode(dtype, values) if DTYPES[dtype].is_float else values.astype(DTYPES[dtype].storage)
+            found.append(OfLaw(Tensor(dtype, array), Judge(law, dtype, role), str(law)))
+        return tuple(found)
+
+
+def _shape(call: Call) -> Shape:
+    given = call.attributes.get("shape")
+    if isinstance(given, tuple):
+        return tuple(int(str(each)) for each in given)
+    count = call.attributes.get("sample_size")
+    if not call.inputs:
+        return ()
+    return (*call.first.shape[:1], int(str(count))) if count is not None else call.first.shape
+
+
+def _number(call: Call, name: str) -> float:
+    return float(str(call.attributes[name]))
+
+
+def _normal(call: Call, _: Mapping[str, Tensor]) -> Law:
+    return Normal(call.outputs[0], _number(call, "mean"), _number(call, "scale"))
+
+
+def _uniform(call: Call, _: Mapping[str, Tensor]) -> Law:
+    return Uniform(call.outputs[0], _number(call, "low"), _number(call, "high"))
+
+
+def _bernoulli(_: Call, inputs: Mapping[str, Tensor]) -> Law:
+    return Bernoulli(_numbers(inputs["input"]))
+
+
+def _multinomial(_: Call, inputs: Mapping[str, Tensor]) -> Law:
+    return Multinomial(_numbers(inputs["input"]))
+
+
+class Seeded(Family):
+    """A law with a seed."""
+
+    name = "drawing"
+
+    def twins(self, operator: Operator, attributes: Mapping[str, Value]) -> tuple[Mapping[str, Value], ...]:
+        """A node with another seed, and one with the same; without a seed another node alone."""
+        seed = attributes.get("seed")
+        return (
+            (attributes,) if seed is None else ({**attributes, "seed": float(str(seed)) + _APART}, attributes)
+        )
+
+    def output_count(self, operator: Operator, call: Call) -> int:
+        """One of each node."""
+        return 3 if "seed" in call.attributes else 2
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """Each node gives the same shape."""
+        return (_shape(call),) * 3
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """The type that `dtype` names, or that of the input."""
+        number = call.attributes.get("dtype")
+        known = BY_ONNX_NUMBER[number].name if isinstance(number, int) and number in BY_ONNX_NUMBER else None
+        return (known or (call.first.dtype if call.inputs else "float32"),) * 3
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """The type of the output is one that may be drawn, and the law is one."""
+        number = call.attributes.get("dtype")
+        (dtype, *_) = self.output_dtypes(operator, call)
+        allowed = operator.options
+        if (isinstance(number, int) and number not in BY_ONNX_NUMBER) or dtype not in allowed:
+            return "dtype is a type of the output"
+        early = dtype == "bfloat16" and allowed == _FLOATS and call.opset < _BFLOAT16_SINCE
+        return "dtype is a type of the output" if early else None
+
+
+class Choosing(Seeded):
+    """A law whose probabilities are elements of the input."""
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """Probabilities, or their logarithms in rows: any, all alike, and such that nothing is left to chance."""
+        return (ValueKind("chances"), ValueKind("alike"), ValueKind("certain"))
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose probabilities in [0, 1], of Multinomial their logarithms in [-2, 1]."""
+        dtype, shape = call.first
+        count = int(np.prod(shape, dtype=int))
+        shares = np.frombuffer(entropy, np.uint32)[:count].astype(np.float64) / 2.0**32
+        shares = shares.reshape(shape)
+        if "sample_size" in call.attributes:
+            shares = shares * 3 - 2
+            if kind == "alike":
+                shares = np.broadcast_to(shares[:1], shape)
+            if kind == "certain" and count:
+                shares = np.where(shares == shares.max(-1, keepdims=True), 200.0, -200.0)
+        elif kind == "alike":
+            shares = np.full(shape, 0.25)
+        elif kind == "certain":
+            shares = np.round(shares)
+        return encode(dtype, np.array(shares)).reshape(shape)
+
+
+class Classes(Choosing):
+    """Rows of logarithms of probabilities."""
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Rows and classes, and a number of draws."""
+        if len(call.first.shape) != 2:
+            return "the input has 2 dimensions"
+        if not call.first.shape[1]:
+            return "there is a class"
+        size = call.attributes["sample_size"]
+        if not isinstance(size, int) or size < 1:
+            return "sample_size is above 0"
+        return super().broken_rule(operator, call)
+
+
+def _no_law(call: Call) -> str | None:
+    shape = call.attributes.get("shape")
+    if isinstance(shape, tuple) and any(int(each) < 0 for each in shape):
+        return "no extent is below 0"
+    return None
+
+
+DRAWING, CHOOSING = Seeded(), Choosing()
+_ANY = (*_FLOATS, *(f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)), "bool")
+OPERATORS = (
+    Operator("RandomNormal", DRAWING, LawOracle(_normal), _no_law, options=_FLOATS),
+    Operator("RandomNormalLike", DRAWING, LawOracle(_normal), options=_FLOATS),
+    Operator("RandomUniform", DRAWING, LawOracle(_uniform), _no_law, options=_FLOATS),
+    Operator("RandomUniformLike", DRAWING, LawOracle(_uniform), options=_FLOATS),
+    Operator("Bernoulli", CHOOSING, LawOracle(_bernoulli), options=_ANY),
+    Operator("Multinomial", Classes(), LawOracle(_multinomial), options=("int32", "int64")),
+)

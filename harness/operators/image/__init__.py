@@ -1,0 +1,1 @@
+"""Operators on images: resampling, grids, regions of interest and boxes."""

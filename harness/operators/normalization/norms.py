@@ -1,0 +1,123 @@
+"""LpNormalization, MeanVarianceNormalization, LRN: divide each element by a norm of its neighbours along some
+axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.bounded import Bounded, pad, power, sliding_window_view, sqrt, where
+from harness.operators.conditioned import Conditioned
+from harness.operators.formulas import bounded
+from harness.operators.normalization.softmaxes import NORMALISING
+
+# LpNormalization:           output = input / sum |input| (p = 1), input / sqrt(sum input input) (p = 2), along `axis`; 0 where all are 0
+# MeanVarianceNormalization: Y = (X - EX) / sqrt(E(X - EX)^2), over `axes`
+# LRN:                       Y[n, c] = X[n, c] / (bias + alpha / size * sum X[n, i] X[n, i]) ^ beta,
+#                            i from max(0, c - floor((size - 1) / 2)) to min(C - 1, c + ceil((size - 1) / 2))
+
+
+def lp_norm(x: Bounded, axis: int, p: int) -> Bounded:
+    """Normalise by the formula above."""
+    norm = abs(x).sum(axis, keepdims=True) if p == 1 else sqrt((x * x).sum(axis, keepdims=True))
+    nothing = (x.value == 0).all(axis, keepdims=True)
+    return x / where(nothing, np.ones(norm.shape), norm)
+
+
+def mean_variance(x: Bounded, axes: tuple[int, ...]) -> Bounded:
+    """Normalise by the formula above."""
+    d = x - x.mean(axes, keepdims=True)
+    return d / sqrt((d * d).mean(axes, keepdims=True))
+
+
+def local_response(x: Bounded, size: int, alpha: float, beta: float, bias: float) -> Bounded:
+    """Normalise by the formula above."""
+    reach = [(0, 0)] * x.ndim
+    reach[1] = ((size - 1) // 2, size // 2)
+    squares = sliding_window_view(pad(x * x, reach), size, 1).sum(-1)
+    return x / power(squares * (alpha / size) + bias, beta)
+
+
+class MeanVariance(Conditioned):
+    """One input, some axes, an output of its shape."""
+
+    name = "mean_variance"
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
+        """One axis from either side, the first and the last two, all, and every one but the second."""
+        every = tuple(range(len(call.first.shape)))
+        return dict.fromkeys(
+            [every[:1], (-1,), every[:2], every[-2:], every, tuple(each for each in every if each != 1)]
+        )
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Axes out of range."""
+        rank = len(call.first.shape)
+        return None if all(-rank <= axis < rank for axis in call.parameter("axes")) else "axes in [-r, r-1]"
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION1 without scale and bias; ONNX has no epsilon."""
+        x = call.first
+        if candidate is None or self.broken_rule(operator, call) is not None:
+            return None
+        axes = tuple(sorted(axis % len(x.shape) for axis in call.parameter("axes")))
+        tensors = {
+            "InputTensor": CallTensor("X", *x),
+            "ScaleTensor": None,
+            "BiasTensor": None,
+            "OutputTensor": CallTensor(0, *x),
+        }
+        members = {
+            "AxisCount": len(axes),
+            "Axes": axes,
+            "NormalizeVariance": 1,
+            "Epsilon": 0.0,
+            "FusedActivation": None,
+        }
+        return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
+
+
+class LocalResponse(Conditioned):
+    """X [N, C, ...] and a number of channels."""
+
+    name = "local_response"
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """The rank of X and the number of channels."""
+        if len(call.first.shape) < 3:
+            return "X has a batch, channels and further axes"
+        return None if call.parameter("size") >= 1 else "size is positive"
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION takes 4 dimensions."""
+        x = call.first
+        if candidate is None or len(x.shape) != 4:
+            return None
+        members = {name: call.parameter(name.lower()) for name in ("Alpha", "Beta", "Bias")}
+        tensors = {"InputTensor": CallTensor("X", *x), "OutputTensor": CallTensor(0, *x)}
+        return DirectmlCall(
+            candidate, tensors, 4, {"CrossChannel": 1, "LocalSize": call.parameter("size"), **members}
+        )
+
+
+def _lp(candidate: str | None, call: Call) -> DirectmlCall | None:
+    x = call.first
+    if candidate is None:
+        return None
+    members = {"Axis": call.parameter("axis") % len(x.shape), "Epsilon": 0.0, "P": call.parameter("p")}
+    tensors = {"InputTensor": CallTensor("input", *x), "OutputTensor": CallTensor(0, *x)}
+    return DirectmlCall(candidate, tensors, 1, members, axes=("Axis",))
+
+
+def _order(call: Call) -> str | None:
+    return None if call.parameter("p") in (1, 2) else "p is 1 or 2"
+
+
+OPERATORS = (
+    Operator("LpNormalization", NORMALISING, bounded(lp_norm), rule=_order, lower=_lp),
+    Operator("MeanVarianceNormalization", MeanVariance(), bounded(mean_variance)),
+    Operator("LRN", LocalResponse(), bounded(local_response)),
+)

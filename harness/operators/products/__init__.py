@@ -1,0 +1,1 @@
+"""Products of matrices and convolutions: sums of products, in groups, over windows, along letters."""

@@ -1,0 +1,223 @@
+"""The family of convolutions: X [N, C, spatial], W [M, C / group, kernel] or, transposed, [C, M / group,
+kernel], B [M]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.pooling.windows import Window, Windowed, members, widened, window
+
+
+def weights(call: Call) -> Shape:
+    """Return the shape of the filters."""
+    return (call.inputs.get("W") or call.inputs["w"]).shape
+
+
+class Convolving(Windowed):
+    """The shape of W by `kernel`, an extent for all axes or `uneven`, and `outputs`, the outputs of each
+    group; `unlike` gives W another number of channels. Other inputs are `channels`, one element for each
+    output, or `scalar`; B `unlike` has one too many.
+    """
+
+    name = "convolving"
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"kernel": ("uneven",), "unlike": ("channels",)}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "W": ("kernel", "outputs", "unlike"),
+        "w": ("kernel", "outputs", "unlike"),
+        "*": ("channels", "scalar", "unlike"),
+    }
+
+    def kernel(self, call: Call) -> Shape:
+        """The spatial extents of W."""
+        return weights(call)[2:]
+
+    def channels(self, call: Call) -> int:
+        """Return the number of outputs, M."""
+        return weights(call)[0]
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shapes of W and of what belongs to it."""
+        x = call.first.shape
+        if name not in ("W", "w"):
+            return (
+                (self.channels(call) + (relation == "unlike"),) if relation in ("channels", "unlike") else ()
+            )
+        group = call.attributes["group"]
+        assert isinstance(group, int)
+        if len(x) < 2 or x[1] % group or isinstance(relation, str):
+            return None
+        outputs, kernel = relation.get("outputs", 2), relation.get("kernel", 1)
+        assert isinstance(outputs, int)
+        extents = tuple(1 + n for n in range(len(x) - 2)) if kernel == "uneven" else (kernel,) * (len(x) - 2)
+        return (*self.filters(x[1], outputs, group, relation.get("unlike") == "channels"), *extents)  # type: ignore[arg-type] # integers
+
+    def filters(self, inputs: int, outputs: int, group: int, unlike: bool) -> Shape:
+        """Return the first two extents of W."""
+        return (outputs * group, inputs // group + unlike)
+
+    def wrong_channels(self, call: Call, group: int) -> str | None:
+        """Return the rule that channels and groups break, or None."""
+        w = weights(call)
+        if group < 1 or call.first.shape[1] != w[1] * group:
+            return "C = W.shape[1] * group"
+        return "M is a multiple of group" if w[0] % group else None
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Channels and groups, beside the window's rules."""
+        x, w = call.first.shape, weights(call)
+        group = call.attributes["group"]
+        assert isinstance(group, int)
+        if len(w) != len(x):
+            return "W has the rank of X"
+        if len(x) > 2 and (wrong := self.wrong_channels(call, group)):
+            return wrong
+        given = call.parameter("kernel_shape")
+        if given is not None and given != w[2:]:
+            return "kernel_shape is that of W"
+        bias = call.inputs.get("B")
+        if bias is not None and bias.shape != (self.channels(call),):
+            return "B has the shape [M]"
+        return super().broken_rule(operator, call)
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """[N, M, windows]."""
+        if self.broken_rule(operator, call) is not None:
+            return (call.first.shape,)
+        x = call.first.shape
+        return ((x[0], self.channels(call), *self.extents(call)),)
+
+    def extents(self, call: Call) -> Shape:
+        """Return the spatial extents of the output."""
+        return window(call, self.kernel(call)).outputs(call.first.shape[2:])
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_CONVOLUTION."""
+        if candidate != "DML_OPERATOR_CONVOLUTION" or operator.broken_rule(call) is not None:
+            return None
+        return self.convolution(candidate, call, window(call, self.kernel(call)), 0, ())
+
+    def convolution(self, name: str, call: Call, found: Window, direction: int, more: Shape) -> DirectmlCall:
+        """Make the call of a window, forward or backward, with so many elements `more` behind."""
+        names, types = list(call.inputs), list(call.inputs.values())
+        held = members(found)
+        count = held["DimensionCount"]
+        bias = (
+            CallTensor(names[2], types[2].dtype, (1, *types[2].shape, *(1,) * count))
+            if len(names) > 2
+            else None
+        )
+        output = (call.first.shape[0], self.channels(call), *self.extents(call))
+        tensors = {
+            "InputTensor": CallTensor(names[0], types[0].dtype, widened(types[0].shape)),
+            "FilterTensor": CallTensor(names[1], types[1].dtype, widened(types[1].shape)),
+            "BiasTensor": bias,
+            "OutputTensor": CallTensor(0, call.outputs[0], widened(output)),
+        }
+        held |= {
+            "Mode": 1,  # DML_CONVOLUTION_MODE_CROSS_CORRELATION
+            "Direction": direction,  # DML_CONVOLUTION_DIRECTION
+            "OutputPadding": (0,) * (count - len(more)) + more,
+            "GroupCount": call.attributes["group"],
+            "FusedActivation": None,
+        }
+        return DirectmlCall(name, tensors, 2 + count, held)
+
+
+class Transposed(Convolving):
+    """Convolutions the other way: each element of X adds a filter's multiple to the output, `stride`
+    apart."""
+
+    name = "transposed"
+
+    def channels(self, call: Call) -> int:
+        """W holds the outputs of one group."""
+        group = call.attributes["group"]
+        assert isinstance(group, int)
+        return weights(call)[1] * group
+
+    def filters(self, inputs: int, outputs: int, group: int, unlike: bool) -> Shape:
+        """[C, M / group]."""
+        return (inputs + unlike, outputs)
+
+    def wrong_channels(self, call: Call, group: int) -> str | None:
+        """C is that of X, and a multiple of group."""
+        x, w = call.first.shape, weights(call)
+        if x[1] != w[0]:
+            return "C = W.shape[0]"
+        return "C is a multiple of group" if group < 1 or x[1] % group else None
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
+        """Beside the window's: `output_padding` of one, and uneven; an `output_shape` of twice the extents,
+        and of one more."""
+        spatial = call.first.shape[2:]
+        if attribute == "output_padding":
+            return [None, (1,) * len(spatial), tuple(n % 2 for n in range(len(spatial)))]
+        if attribute == "output_shape":
+            return [tuple(2 * extent for extent in spatial), tuple(2 * extent + 1 for extent in spatial)]
+        return super().domain(operator, attribute, call)
+
+    def window(self, call: Call) -> Window:
+        """Return the window with the pads that follow from `output_shape` or `auto_pad`."""
+        found = window(call, self.kernel(call))
+        wanted, auto = call.parameter("output_shape"), call.attributes.get("auto_pad", "NOTSET")
+        if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+            wanted = tuple(
+                extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True)
+            )
+        if wanted is None or len(wanted) != len(found.kernel):
+            return found
+        totals = [max(0, full - extent) for full, extent in zip(self.full(call, found), wanted, strict=True)]
+        less, more = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
+        return found._replace(pads=(*less, *more) if auto == "SAME_UPPER" else (*more, *less))
+
+    def full(self, call: Call, found: Window) -> Shape:
+        """Return the extents before pads are taken away: (extent - 1) * stride + output_padding + reach."""
+        more = call.parameter("output_padding") or (0,) * len(found.kernel)
+        terms = zip(call.first.shape[2:], found.strides, more, found.reach, strict=True)
+        return tuple((extent - 1) * stride + beside + reach for extent, stride, beside, reach in terms)
+
+    def extents(self, call: Call) -> Shape:
+        """What is left of them, or what is asked for; beyond all that is added it is 0."""
+        found = self.window(call)
+        if wanted := call.parameter("output_shape"):
+            return tuple(wanted)
+        if call.attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+            return tuple(
+                extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True)
+            )
+        count = len(found.kernel)
+        return tuple(
+            full - found.pads[n] - found.pads[n + count] for n, full in enumerate(self.full(call, found))
+        )
+
+    def fits(self, call: Call) -> str | None:
+        """Paddings that there can be, and an output that is left."""
+        more, wanted = call.parameter("output_padding"), call.parameter("output_shape")
+        if any(given is not None and len(given) != len(self.kernel(call)) for given in (more, wanted)):
+            return "output_padding and output_shape have a value for each spatial axis"
+        found = self.window(call)
+        if more is not None and any(
+            n < 0 or n >= stride for n, stride in zip(more, found.strides, strict=True)
+        ):
+            return "output_padding is less than the stride"
+        beyond = [
+            extent - full for extent, full in zip(self.extents(call), self.full(call, found), strict=True)
+        ]
+        if any(more >= stride for more, stride in zip(beyond, found.strides, strict=True)):
+            return "the output is no larger than output_padding can make it"
+        return None if min(self.extents(call)) >= 1 else "the output has elements"
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_CONVOLUTION, backward."""
+        if candidate != "DML_OPERATOR_CONVOLUTION" or operator.broken_rule(call) is not None:
+            return None
+        more = call.parameter("output_padding") or (0,) * len(self.kernel(call))
+        return self.convolution(candidate, call, self.window(call), 1, tuple(more))
+
+
+CONVOLVING = Convolving()
+TRANSPOSED = Transposed()

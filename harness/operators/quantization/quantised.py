@@ -1,0 +1,205 @@
+"""QLinearMatMul and QLinearConv: products and convolutions of quantised numbers, quantised again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import Array
+from harness.model.expected import Expected
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.bounded import arithmetic, number
+from harness.operators.pooling.windows import members, widened, window
+from harness.operators.products.convolutions import integral
+from harness.operators.products.convolving import Convolving, weights
+from harness.operators.products.products import Products
+from harness.operators.quantization.quantising import SCALE, rounded, scales
+
+# y = saturate(round(A * a_scale * b_scale / y_scale) + y_zero_point), where A is the product, or the
+# convolution, of the integers (a - a_zero_point) and (b - b_zero_point), exact, to which QLinearConv adds B
+
+ROWS, COLUMNS = (-1, 1), (1, -1)
+"""Shapes of scales and zero points of which each stands for a row of a or y, or a column of b."""
+
+
+def requantized(
+    call: Call, inputs: Mapping[str, Tensor], exact: Array, declared: str, shapes: Mapping[str, Shape]
+) -> tuple[Expected, ...]:
+    """Multiply integers by scales and round them; `shapes` has, by input, the shape of scales that are several."""
+    scales = {name: inputs[f"{name}_scale"] for name in (*shapes, "y")}
+    worked = arithmetic(declared, next(iter(scales.values())).dtype)
+    one, other, last = (
+        number(tensor, worked).reshape(shapes.get(name, ROWS) if tensor.array.size > 1 else ())
+        for name, tensor in scales.items()
+    )
+    zero = inputs["y_zero_point"].array.astype(np.int64)
+    with np.errstate(all="ignore"):
+        scaled = number(exact.astype(np.float64), worked) * (one * other / last)
+    return (rounded(scaled, zero.reshape(ROWS if zero.size > 1 else ()), call.outputs[0]),)
+
+
+def centred(inputs: Mapping[str, Tensor], name: str, shape: Shape = ()) -> Array:
+    """Return integers less their zero point."""
+    zero = inputs[f"{name}_zero_point"].array.astype(np.int64)
+    return np.asarray(
+        inputs[name].array.astype(np.int64) - (zero.reshape(shape) if zero.size > 1 else zero.reshape(()))
+    )
+
+
+def qlinear_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Multiply by the formula above."""
+    exact = np.matmul(centred(inputs, "a", ROWS), centred(inputs, "b", COLUMNS))
+    return requantized(call, inputs, exact, declared, {"a": ROWS, "b": COLUMNS})
+
+
+def qlinear_conv(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Convolve by the formula above."""
+    group = call.attributes["group"]
+    assert isinstance(group, int)
+    count = len(call.first.shape) - 2
+    exact = integral(centred(inputs, "x"), centred(inputs, "w", (-1, *(1,) * (count + 1))), group, call)
+    channels = (-1, *(1,) * count)
+    if "B" in inputs:
+        exact = exact + inputs["B"].array.astype(np.int64).reshape(channels)
+    return requantized(call, inputs, exact, declared, {"x": channels, "w": channels})
+
+
+class _Scales:
+    """Beside the usual kinds of values one for scales."""
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """The usual ones, and that of scales."""
+        return (SCALE,) if name.endswith("_scale") else super().kinds(operator, name)  # type: ignore[misc] # of the family beside it
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Scales are chosen as such."""
+        return kind == SCALE.name or super().applies(operator, kind, name, call)  # type: ignore[misc] # of the family beside it
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose scales; those of the output 256 times as large."""
+        if kind != SCALE.name:
+            return super().generate(operator, kind, name, call, entropy)  # type: ignore[misc,no-any-return] # as above
+        found = scales(call, name, entropy)
+        return found * found.dtype.type(256) if name == "y_scale" and found.dtype.kind == "f" else found
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """That of the zero point."""
+        return (call.inputs["y_zero_point"].dtype if "y_zero_point" in call.inputs else None,)
+
+
+class QuantisedProducts(_Scales, Products):
+    """a and b with their scales and zero points: one for a whole tensor or, by `each`, one for each row of a and of
+    the output and each column of b."""
+
+    name = "quantised products"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "b": Products.relations["B"],
+        "*": ("scalar", "one", "each"),
+    }
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shape of b, and those of scales and zero points."""
+        if name == "b":
+            return super().shape(operator, name, relation, call)
+        return _lines(call, name) if relation == "each" else (1,) if relation == "one" else ()
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of products, and the shapes of scales."""
+        for name, each in call.inputs.items():
+            if name not in ("a", "b") and prod(each.shape) != 1 and each.shape != _lines(call, name):
+                return (
+                    "one scale and zero point for the whole tensor, each row of a and y, or each column of b"
+                )
+        if any(
+            call.inputs[f"{name}_scale"].shape != call.inputs[f"{name}_zero_point"].shape for name in "aby"
+        ):
+            return "scale and zero point have the same shape"
+        return super().broken_rule(operator, factors(call))
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """Those of products."""
+        return super().output_shapes(operator, factors(call))
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY."""
+        if (
+            candidate != "DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY"
+            or operator.broken_rule(call) is not None
+        ):
+            return None
+        made = super().directml(operator, "DML_OPERATOR_GEMM", factors(call))
+        assert made is not None
+        count = max(len(each.sizes) for _, each in made.each())
+        tensors = {name: made.tensors[name] for name in ("ATensor", "BTensor", "OutputTensor")}
+        for member, name in (("A", "a"), ("B", "b"), ("Output", "y")):
+            for kind in ("Scale", "ZeroPoint"):
+                given = f"{name}_{'scale' if kind == 'Scale' else 'zero_point'}"
+                lines = prod(call.inputs[given].shape)
+                last = (1, lines) if name == "b" else (lines, 1)
+                sizes = (*(1,) * (count - 2), *last)
+                tensors[f"{member}{kind}Tensor"] = CallTensor(given, call.inputs[given].dtype, sizes)
+        return DirectmlCall(candidate, tensors, 2, {})
+
+
+def _lines(call: Call, name: str) -> Shape | None:
+    """Return the shape of scales of each row of a or y, or each column of b; of a vector there are none."""
+    shape = call.inputs["b" if name[0] == "b" else "a"].shape
+    return (shape[-1 if name[0] == "b" else -2],) if len(shape) > 1 else None
+
+
+def factors(call: Call) -> Call:
+    """Return the call with the two matrices alone, as MatMul takes them."""
+    return call._replace(inputs={name: call.inputs[name] for name in ("a", "b") if name in call.inputs})
+
+
+class QuantisedConvolving(_Scales, Convolving):
+    """x, w and the output with their scales and zero points; those of w may be one for each output."""
+
+    name = "quantised convolving"
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of convolutions, and the shapes of scales."""
+        for name, each in call.inputs.items():
+            if (
+                name.endswith(("_scale", "_zero_point"))
+                and prod(each.shape) != 1
+                and not name.startswith("w")
+            ):
+                return "one scale and zero point for the whole tensor"
+            if name in ("w_scale", "w_zero_point") and each.shape not in ((), (1,), (weights(call)[0],)):
+                return "one scale and zero point of w, or one for each output"
+        return super().broken_rule(operator, call)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_QUANTIZED_LINEAR_CONVOLUTION."""
+        if candidate != "DML_OPERATOR_QUANTIZED_LINEAR_CONVOLUTION" or operator.broken_rule(call) is not None:
+            return None
+        held = members(window(call, self.kernel(call))) | {"GroupCount": call.attributes["group"]}
+        count = 2 + held["DimensionCount"]
+
+        def along(name: str) -> CallTensor | None:
+            given = call.inputs.get(name)
+            return given and CallTensor(name, given.dtype, (1, prod(given.shape), *(1,) * (count - 2)))
+
+        tensors: dict[str, Any] = {
+            "InputTensor": CallTensor("x", call.inputs["x"].dtype, widened(call.inputs["x"].shape)),
+            "FilterTensor": CallTensor("w", call.inputs["w"].dtype, widened(call.inputs["w"].shape)),
+            "BiasTensor": along("B"),
+            "OutputTensor": CallTensor(0, call.outputs[0], widened(self.output_shapes(operator, call)[0])),
+        }
+        for member, name in (("Input", "x"), ("Filter", "w"), ("Output", "y")):
+            tensors[f"{member}ScaleTensor"] = along(f"{name}_scale")
+            tensors[f"{member}ZeroPointTensor"] = along(f"{name}_zero_point")
+        return DirectmlCall(candidate, tensors, count, held)
+
+
+OPERATORS = (
+    Operator("QLinearMatMul", QuantisedProducts(), qlinear_matmul),
+    Operator("QLinearConv", QuantisedConvolving(), qlinear_conv),
+)

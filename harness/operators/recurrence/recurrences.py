@@ -1,0 +1,159 @@
+"""The family of recurrent operators: their shapes and rules.
+
+X is [seq_length, batch, input], W [directions, gates * hidden, input], R [directions, gates * hidden,
+hidden], B [directions, 2 * gates * hidden], P [directions, 3 * hidden], states [directions, batch, hidden];
+with layout 1 the batch of X and of states comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import Array
+from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.computing import Computing
+from harness.operators.recurrence.recurrent_activations import FUNCTIONS
+
+DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+TOO_LONG = "lengths from 0 to seq_length"
+LENGTHS = (
+    ValueKind("any_length"),
+    ValueKind("full"),
+    ValueKind("one"),
+    ValueKind("none"),
+    ValueKind("too_long", breaks=TOO_LONG),
+    ValueKind("negative_length", breaks=TOO_LONG),
+)
+"""any_length: 1 to seq_length; none: 0 for the first."""
+
+
+class Recurrence(NamedTuple):
+    """What an operator has of gates, of activation functions by default, and of states."""
+
+    gates: int
+    functions: tuple[str, ...]
+    states: int
+
+    def directions(self, call: Call) -> tuple[bool, ...]:
+        """Say of each direction whether it is from the end."""
+        return DIRECTIONS.get(str(call.parameter("direction")), (False,))
+
+    def hidden(self, call: Call) -> int:
+        """Return hidden_size, which R shows too."""
+        r = call.inputs["R"].shape
+        return r[-1] if r else 1
+
+
+class Recurrent(Computing):
+    """X, and what belongs to it for a hidden_size (without one 3); `unlike`: one element more at the end."""
+
+    name = "recurrent"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike", "other_directions")}
+
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shapes of weights, biases, lengths and states."""
+        if len(call.first.shape) != 3:
+            return (1,) * (1 if name == "sequence_lens" else 2 if name in ("B", "P") else 3)
+        found = self.shapes(operator, call, call.parameter("hidden_size") or 3)[name]
+        if relation == "unlike":
+            return (*found[:-1], found[-1] + 1)
+        return (3 - found[0], *found[1:]) if relation == "other_directions" else found
+
+    def shapes(self, operator: Operator, call: Call, hidden: int) -> dict[str, Shape]:
+        """Return the shapes of all inputs and outputs."""
+        cell: Recurrence = operator.options
+        x, count = call.first.shape, len(cell.directions(call))
+        batchwise = bool(call.parameter("layout", 0))
+        batch, steps = (x[0], x[1]) if batchwise else (x[1], x[0])
+        state = (batch, count, hidden) if batchwise else (count, batch, hidden)
+        return {
+            "X": x,
+            "W": (count, cell.gates * hidden, x[2]),
+            "R": (count, cell.gates * hidden, hidden),
+            "B": (count, 2 * cell.gates * hidden),
+            "sequence_lens": (batch,),
+            "initial_h": state,
+            "initial_c": state,
+            "P": (count, 3 * hidden),
+            "Y": (batch, steps, count, hidden) if batchwise else (steps, count, batch, hidden),
+            "Y_h": state,
+        }
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """Lengths, and elements by what they mean."""
+        return LENGTHS if name == "sequence_lens" else super().kinds(operator, name)
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for the input's type."""
+        return name == "sequence_lens" or super().applies(operator, kind, name, call)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose lengths within the sequences, one of which may be illegal."""
+        if name != "sequence_lens":
+            return super().generate(operator, kind, name, call, entropy)
+        shape = call.inputs[name].shape
+        steps = call.first.shape[1 if call.parameter("layout", 0) else 0] if len(call.first.shape) == 3 else 1
+        raw = np.frombuffer(entropy, "<u4", int(np.prod(shape))).astype(np.int64)
+        found = 1 + raw % max(1, steps)
+        if kind in ("full", "one"):
+            found = found * 0 + (steps if kind == "full" else 1)
+        elif kind != "any_length":
+            found[:1] = {"none": 0, "too_long": steps + 1, "negative_length": -1}[kind]
+        return found.astype(np.int32).reshape(shape)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Words, activation functions, ranks and shapes."""
+        if call.parameter("direction") not in DIRECTIONS:
+            return "direction is forward, reverse or bidirectional"
+        if call.parameter("layout", 0) not in (0, 1):
+            return "layout is 0 or 1"
+        if wrong := self.wrong_functions(operator, call):
+            return wrong
+        if any(len(call.inputs[name].shape) != 3 for name in ("X", "W", "R") if name in call.inputs):
+            return "X, W and R have three dimensions"
+        hidden = call.inputs["R"].shape[2]
+        if call.parameter("hidden_size") not in (None, hidden):
+            return "hidden_size is that of R"
+        wanted = self.shapes(operator, call, hidden)
+        for name, given in call.inputs.items():
+            if given.shape != wanted[name]:
+                return f"{name} has its shape"
+        return None
+
+    def wrong_functions(self, operator: Operator, call: Call) -> str | None:
+        """Return the rule that activation functions break, or None."""
+        cell: Recurrence = operator.options
+        given = call.parameter("activations")
+        needed = len(cell.functions) * len(cell.directions(call))
+        if given is not None and not set(given) <= set(FUNCTIONS):
+            return "activations are functions of the list"
+        default = operator.name == "RNN" and given == ("Tanh", "Tanh")
+        if given is not None and len(given) != needed and not default:
+            return "activations has a function for each place and direction"
+        return None
+
+    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """Lengths within the sequences."""
+        lengths = inputs.get("sequence_lens")
+        steps = call.first.shape[1 if call.parameter("layout", 0) else 0]
+        wrong = lengths is not None and ((lengths.array < 0) | (lengths.array > steps)).any()
+        return TOO_LONG if wrong else None
+
+    def output_count(self, operator: Operator, call: Call) -> int:
+        """Y, and the last of each state."""
+        cell: Recurrence = operator.options
+        return 1 + cell.states
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """Those of Y and of states."""
+        cell: Recurrence = operator.options
+        if self.broken_rule(operator, call) is not None:
+            return (call.first.shape,) * (1 + cell.states)
+        found: dict[str, Any] = self.shapes(operator, call, cell.hidden(call))
+        return (found["Y"], *(found["Y_h"],) * cell.states)

@@ -1,0 +1,118 @@
+"""ReduceMax and ReduceMin, ArgMax and ArgMin: the greatest or least element along axes, and its position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from harness.model.dtypes import Array
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
+from harness.operators.conditioned import Conditioned
+from harness.operators.formulas import Either, decided
+from harness.operators.reduction.reducing import REDUCING, ReduceFunction, over_axes, reduced
+
+# ReduceMax: reduced[o] = max of data over `axes`; of no elements minus infinity, or the least number of the type; False < True
+# ReduceMin: reduced[o] = min of data over `axes`; of no elements infinity, or the greatest number of the type
+# ArgMax:    reduced[o] = the first i with data[i] = max of data along `axis`; select_last_index: the last
+# ArgMin:    reduced[o] = the first i with data[i] = min of data along `axis`; select_last_index: the last
+#
+# Of two zeros with unlike signs, which are equal, either is the greater and the lesser.
+
+
+def _extreme(choose: Callable[..., Any], sign: int) -> Callable[..., Array | Either]:
+    def formula(data: Array, axis: tuple[int, ...], keepdims: bool) -> Array | Either:
+        found = np.asarray(choose(data, axis=axis, keepdims=keepdims, initial=_last(data.dtype, sign)))
+        if found.dtype.kind != "f":
+            return found
+        negative, positive = (
+            ((data == 0) & (np.signbit(data) == one)).any(axis=axis, keepdims=keepdims)
+            for one in (True, False)
+        )
+        kind = found.dtype.type
+        return Either(
+            np.where((found == 0) & positive, kind(0), found),
+            np.where((found == 0) & negative, kind(-0.0), found),
+        )
+
+    return formula
+
+
+def _last(dtype: np.dtype[Any], sign: int) -> Any:
+    """Return what every number of a type is at least as far from in one direction."""
+    if dtype.kind == "f":
+        return dtype.type(sign * np.inf)
+    if dtype.kind == "b":
+        return sign > 0
+    return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+
+
+def _place(choose: Callable[..., Any]) -> Callable[..., Array]:
+    def formula(data: Array, axis: int, keepdims: int, select_last_index: int = 0) -> Array:
+        if not select_last_index:
+            return np.asarray(choose(data, axis=axis, keepdims=bool(keepdims)), np.int64)
+        found = choose(np.flip(data, axis), axis=axis, keepdims=bool(keepdims))
+        return np.asarray(data.shape[axis] - 1 - found, np.int64)
+
+    return formula
+
+
+class Locating(Conditioned):
+    """One input, one axis, an output of indices."""
+
+    name = "locating"
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
+        """All axes of rank r: -r to r-1."""
+        rank = len(call.first.shape)
+        return range(-rank, rank)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """An axis out of range, or one without elements."""
+        shape, axis = call.first.shape, call.parameter("axis")
+        if not -len(shape) <= axis < len(shape):
+            return "axis in [-r, r-1]"
+        return None if shape[axis] else "an axis without elements has no greatest and no least"
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """What is left of the shape of data."""
+        shape = call.first.shape
+        return (
+            reduced(shape, (call.parameter("axis") % max(1, len(shape)),), bool(call.parameter("keepdims"))),
+        )
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """The dimension of the axis is kept with the size 1; of several the one with the lowest or the
+        highest index."""
+        shape = call.first.shape
+        if candidate is None or self.broken_rule(operator, call) is not None:
+            return None
+        axes = (call.parameter("axis") % len(shape),)
+        tensors = {
+            "InputTensor": CallTensor("data", *call.first),
+            "OutputTensor": CallTensor(0, call.outputs[0], reduced(shape, axes, True)),
+        }
+        members = {"AxisCount": 1, "Axes": axes, "AxisDirection": call.parameter("select_last_index", 0)}
+        return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
+
+
+LOCATING = Locating()
+OPERATORS = (
+    Operator(
+        "ReduceMax",
+        REDUCING,
+        decided(over_axes(_extreme(np.max, -1))),
+        constants={"axes": 1},
+        options=ReduceFunction(7),
+    ),
+    Operator(
+        "ReduceMin",
+        REDUCING,
+        decided(over_axes(_extreme(np.min, 1))),
+        constants={"axes": 1},
+        options=ReduceFunction(8),
+    ),
+    Operator("ArgMax", LOCATING, decided(_place(np.argmax))),
+    Operator("ArgMin", LOCATING, decided(_place(np.argmin))),
+)

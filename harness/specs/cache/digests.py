@@ -1,0 +1,37 @@
+"""Digests that name what is kept in the user's cache: of the code that made it, of the libraries below, and of files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+_CODE = (".py", ".json", ".yaml")
+
+
+@cache
+def code(*rooms: str) -> bytes:
+    """Return a digest of all that rooms of the harness compute with, data and the releases of libraries included; of
+    all rooms if none is named."""
+    releases = (*sys.version_info[:3], np.__version__, onnx.__version__)
+    total = sha256(repr(releases).encode())
+    for folder in (_PACKAGE / room for room in rooms or (".",)):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in _CODE:
+                total.update(f"{path.relative_to(_PACKAGE).as_posix()}\0".encode() + path.read_bytes())
+    return total.digest()
+
+
+def files(paths: Iterable[Path]) -> bytes:
+    """Return a digest of the names and bytes of files."""
+    total = sha256()
+    for path in paths:
+        data = path.read_bytes()
+        total.update(f"{path.name}\0{len(data)}\0".encode() + data)
+    return total.digest()

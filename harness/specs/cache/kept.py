@@ -1,0 +1,85 @@
+"""Files of the user's cache that hold what can be found again, named `NAME-DIGEST.…` after all that it follows from.
+
+A file that is absent, damaged or cannot be written costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from harness.model.cache_folder import cache_folder, put
+from harness.specs.cache import digests
+from harness.specs.reading.source import Source, parse
+
+_DIGEST = sha256().digest_size
+ROOMS = ("model", "operators", "specs")
+"""What plans and parsed files follow from."""
+
+
+def read(path: Path) -> bytes | None:
+    """Return what a file holds; None where it is absent or damaged."""
+    with contextlib.suppress(OSError):
+        data = path.read_bytes()
+        if sha256(data[_DIGEST:]).digest() == data[:_DIGEST]:
+            return data[_DIGEST:]
+    return None
+
+
+def unpickled(path: Path, parts: Mapping[tuple[str, str], Any]) -> Any:
+    """Return what a file holds, made of numbers, texts, tuples, lists, dictionaries and the given parts; None where it
+    is absent, damaged or asks for anything else."""
+    data = read(path)
+    try:
+        return None if data is None else Unpickler(data, parts).load()
+    except (
+        pickle.UnpicklingError,
+        AttributeError,
+        EOFError,
+        ImportError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):
+        return None
+
+
+def write(path: Path, data: bytes, stay: int) -> None:
+    """Write a file; of the same name the newest `stay` remain: of branches and releases that are used in turn."""
+    with contextlib.suppress(OSError):
+        put(path, sha256(data).digest() + data)
+        same = path.parent.glob(f"{path.name.rpartition('-')[0]}-*{path.suffix}")
+        for old in sorted(same, key=lambda each: -each.stat().st_mtime)[stay:]:
+            old.unlink()
+
+
+class Unpickler(pickle.Unpickler):
+    """Makes numbers, texts, tuples, lists, dictionaries and the given `parts`, and nothing else, whatever a file says."""
+
+    def __init__(self, data: bytes, parts: Mapping[tuple[str, str], Any]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._parts = parts
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return self._parts[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"{module}.{name} is no part of what is kept") from None
+
+
+def parsed(data: bytes, *, path: Path, label: str) -> Source:
+    """Return what `source.parse` does of one of the harness's own files, and keep it: YAML takes ten times as long."""
+    digest = sha256(data).digest()
+    name = sha256(digests.code(*ROOMS) + digest).hexdigest()[:16]
+    place = cache_folder("sources") / f"{path.stem}-{name}.pickle"
+    if (kept := unpickled(place, {})) is not None:
+        tree, lines = kept
+        return Source(path, label, tree, lines, digest)
+    made = parse(data, path=path, label=label)
+    write(place, pickle.dumps((made.tree, made.lines), 5), 3)
+    return made

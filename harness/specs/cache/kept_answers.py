@@ -1,0 +1,52 @@
+"""Keeps the line with which a command answers about all of the harness's own specs, where finding it takes seconds:
+under a digest of the code, the specs and the expectations that it follows from, in the user's cache.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+
+from harness.model.cache_folder import cache_folder
+from harness.operators import VARIABLE
+from harness.specs.cache import digests, kept
+from harness.specs.reading.load import default_folder
+
+
+def answer(question: str) -> str | None:
+    """Return what was answered to a question about the specs and expectations as they are; None where nothing
+    was."""
+    path = _path(question)
+    if path is None:
+        return None
+    data = kept.read(path)
+    return None if data is None else data.decode()
+
+
+def keep(question: str, said: str) -> str:
+    """Keep an answer in place of the one before, and return it."""
+    path = _path(question)
+    if path is not None:
+        kept.write(path, said.encode(), 1)
+    return said
+
+
+def _path(question: str) -> Path | None:
+    """Return where an answer is kept; None where operators of one's own may change it."""
+    if os.environ.get(VARIABLE):
+        return None
+    try:
+        total = sha256(question.encode() + digests.code() + digests.files(_own(default_folder())))
+    except OSError:  # whoever asks will say what cannot be read
+        return None
+    return cache_folder("answers") / f"{_slug(question)}-{total.hexdigest()[:16]}.txt"
+
+
+def _own(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*.yaml") if path.is_file())
+
+
+def _slug(question: str) -> str:
+    return "".join(letter for letter in question.partition(" ")[0] if letter.isalnum())

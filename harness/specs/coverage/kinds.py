@@ -1,0 +1,291 @@
+"""Counts which kinds of input the cases of an operator have: for each input its kinds of elements, of shapes and of
+presence, for each attribute that it is left out, for the operator its sessions.
+
+Which are possible the element types of ONNX's schemas say and, for dimensions, the ranks of cases. One that no judged
+case has is impossible for a reason: the sentence of a case that is `unspecified`, or the rule that every case breaks
+when it is changed to have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.model.case import CONSTANTS, Case, Tensor, Validity
+from harness.model.dtypes import DTYPES, Array
+from harness.model.onnx_schemas import operator_schema
+from harness.model.operator_schema import OperatorSchema, Parameter
+from harness.operators import OPERATORS
+from harness.operators.base import Call, TensorType
+from harness.specs.reading.load import LoadedSpec
+from harness.specs.selection import Selection
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
+
+FLOATS = ("NaN first", "NaN last", "NaN everywhere", "inf", "-inf", "-0", "subnormal", "largest", "fine")
+INTEGERS = ("least", "greatest")
+EMPTY = ("none in 0", "none in 1", "none in 2", "none in 3")
+EXTENTS = {f"over {extent}": extent for extent in (16, 64, 256, 1024)}
+SHAPES = ("scalar", "rank 5", *EXTENTS)
+GIVEN = ("initializer", "left out")
+NARROW = tuple(name for name, entry in DTYPES.items() if entry.narrow)
+SESSIONS = ("after same", "after larger", "after smaller", "undeclared")
+KINDS = (*FLOATS, *INTEGERS, *NARROW, *EMPTY, *SHAPES, *GIVEN, *SESSIONS)
+_WITNESSES, _LARGE = 8, 100_000
+
+Cell = tuple[str, str]
+"""An input, an attribute or nothing, and a kind."""
+
+
+class KindCount(NamedTuple):
+    """The cells of an operator that a judged case has, those that could have one, and why others have none."""
+
+    operator: str
+    covered: list[Cell]
+    missing: list[Cell]
+    reasons: dict[Cell, str]
+
+
+@lru_cache(maxsize=64)
+def _patterns(dtype: str) -> tuple[int, int, int]:
+    """Return of a float type the bits of infinity and of the least normal number, and those beyond 10 bits of the
+    significand, which TF32 and float16 lack."""
+    entry = DTYPES[dtype]
+    assert entry.mantissa is not None
+    least = 1 << entry.mantissa
+    return (1 << (entry.itemsize * 8 - 1)) - least, least, (1 << max(0, entry.mantissa - 10)) - 1
+
+
+def kinds_of(dtype: str, array: Array) -> Iterator[str]:
+    """Yield the kinds of elements that a tensor has."""
+    entry, flat = DTYPES[dtype], array.reshape(-1)
+    if not flat.size:
+        return
+    if entry.is_integer:
+        yield from (kind for kind, edge in zip(INTEGERS, entry.limits[:2], strict=True) if edge in flat)
+    if not entry.is_float:
+        return
+    infinity, least, low = _patterns(dtype)
+    bits = flat.view(f"u{entry.itemsize}")
+    sign = bits.dtype.type(1 << (entry.itemsize * 8 - 1))
+    size = bits & ~sign
+    nan = size > infinity
+    found = (
+        bool(nan[0] and not nan.all()),
+        bool(nan[-1] and not nan.all()),
+        nan.all(),
+        infinity in bits,
+        infinity | int(sign) in bits,
+        sign in bits,
+        ((size > 0) & (size < least)).any(),
+        infinity - 1 in size,
+        ((size >= least) & (size < infinity - 1) & (size & bits.dtype.type(low) > 0)).any(),
+    )
+    yield from (kind for kind, has in zip(FLOATS, found, strict=True) if has)
+
+
+def holding(kind: str, dtype: str, array: Array) -> Array | None:
+    """Return a tensor changed to have a kind of elements, None where its type has none or it has no element."""
+    entry = DTYPES[dtype]
+    if not array.size or not (entry.is_float if kind in FLOATS else entry.is_integer):
+        return None
+    made: Array = array.copy()
+    if kind in INTEGERS:
+        made.flat[0] = dict(zip(INTEGERS, entry.limits[:2], strict=True))[kind]
+        return made
+    infinity, least, low = _patterns(dtype)
+    sign = 1 << (entry.itemsize * 8 - 1)
+    nan = infinity + least // 2
+    patterns = nan, nan, nan, infinity, infinity | sign, sign, 1, infinity - 1, infinity // 2 | low
+    made.reshape(-1)[_PLACES.get(kind, slice(1))] = np.array(
+        patterns[FLOATS.index(kind)], f"u{entry.itemsize}"
+    ).view(entry.storage)
+    return made
+
+
+_PLACES = {"NaN last": slice(-1, None), "NaN everywhere": slice(None)}
+
+
+class _SeenKinds:
+    """What the cases of an operator have, and for each input some valid cases with their tensors."""
+
+    def __init__(self, spec: LoadedSpec) -> None:
+        self.spec, self.operator = spec, OPERATORS[spec.model.operator]
+        self.judged: set[Cell] = set()
+        self.open: dict[Cell, str] = {}
+        self.rank: dict[str, int] = {}
+        self.invalid = False
+        self.witnesses: dict[str, dict[object, tuple[Call, dict[str, Tensor]]]] = {}
+        self._looked: dict[object, int] = {}
+
+    def add(self, case: Case, seed: int) -> None:
+        self.invalid |= case.validity is Validity.INVALID and case.literals is None
+        for cell in self._cells(case, seed):
+            if case.validity is Validity.UNSPECIFIED and cell[1] in FLOATS + INTEGERS + NARROW:
+                self.open.setdefault(cell, case.rule or "")
+            elif case.validity is not Validity.UNSPECIFIED:
+                self.judged.add(cell)
+
+    def _cells(self, case: Case, seed: int) -> Iterator[Cell]:
+        opset = operator_schema(case.operator, case.opset)
+        given = {spec.name.split(".")[0] for spec in case.inputs}
+        yield from (
+            (each.name, "left out") for each in opset.inputs if each.optional and each.name not in given
+        )
+        yield from ((name, "left out") for name in opset.attributes if name not in case.attributes)
+        if case.options.after is not None:
+            yield "", f"after {case.options.after}"
+        if case.options.shapes == "undeclared" and case.validity is Validity.INVALID:
+            yield "", "undeclared"
+        frozen = (case.options.initializer or "").split(",")
+        yield from ((each, dtype) for each, dtype in self._output(opset, case) if dtype in NARROW)
+        for spec in case.inputs:
+            name, rank = spec.name.split(".")[0], len(spec.shape)
+            yield from ((name, spec.dtype),) if spec.dtype in NARROW else ()
+            self.rank[name] = max(rank, self.rank.get(name, 0))
+            constant = spec.name in self.operator.constants and CONSTANTS in frozen
+            yield from ((name, "initializer"),) if constant or spec.name in frozen else ()
+            yield from ((name, EMPTY[n]) for n, extent in enumerate(spec.shape[: len(EMPTY)]) if not extent)
+            yield from ((name, kind) for kind, least in EXTENTS.items() if max(spec.shape, default=0) > least)
+            yield from ((name, kind) for kind in [{0: "scalar", 5: "rank 5"}.get(rank)] if kind)
+        if any(prod(spec.shape) > _LARGE for spec in case.inputs) or not self._new(case):
+            return
+        call = call_of(case)
+        tensors = dict(zip(call.inputs, case_inputs(call, case, seed), strict=True))
+        for name, tensor in tensors.items():
+            plain = name.split(".")[0]
+            yield from ((plain, kind) for kind in kinds_of(*tensor))
+            if case.validity is Validity.VALID and tensor.array.size:
+                kept = self.witnesses.setdefault(plain, {})
+                key = tensor.dtype, tensor.array.ndim, len(tensors)
+                if len(kept) < 2 * _WITNESSES:
+                    kept.setdefault(key, (call, tensors))
+
+    def _output(self, schema: OperatorSchema, case: Case) -> Iterator[Cell]:
+        """Yield the first output with its type, where the types of inputs do not decide it."""
+        if own := _free_output(schema):
+            yield own.name, call_of(case).outputs[0]
+
+    def _new(self, case: Case) -> bool:
+        """Say whether the elements of a case are written out, or few before it were chosen alike."""
+        key = case.validity, *((spec.name, spec.dtype, spec.values, len(spec.shape)) for spec in case.inputs)
+        self._looked[key] = self._looked.get(key, 0) + 1
+        return case.literals is not None or self._looked[key] <= _WITNESSES
+
+
+def kind_counts(selection: Selection, seed: int = 0) -> list[KindCount]:
+    """Count for every operator of a selection, by name; a graph's inputs are those of its operators."""
+    seen = {spec.model.operator: _SeenKinds(spec) for spec in selection.plan.specs if spec.graph is None}
+    for case in selection:
+        if case.operator in seen and case.directml is None and case.options.variant is None:
+            seen[case.operator].add(case, seed)
+    return [_count(each) for _, each in sorted(seen.items())]
+
+
+def _count(seen: _SeenKinds) -> KindCount:
+    found = KindCount(seen.operator.name, [], [], {})
+    for cell in dict.fromkeys(_possible(seen)):
+        reason = None if cell in seen.judged else seen.open.get(cell) or _reason(seen, *cell)
+        if cell in seen.judged:
+            found.covered.append(cell)
+        elif reason is not None:
+            found.reasons[cell] = reason
+        else:
+            found.missing.append(cell)
+    return found
+
+
+def _free_output(schema: OperatorSchema) -> Parameter | None:
+    """Return the first output, None where its type is that of an input."""
+    output = schema.outputs[0]
+    return None if output.type_param in {each.type_param for each in schema.inputs} else output
+
+
+def _possible(seen: _SeenKinds) -> Iterator[Cell]:
+    schemas = [operator_schema(seen.operator.name, opset) for opset in seen.spec.opsets]
+    free = [output for schema in schemas if (output := _free_output(schema))]
+    yield from ((each.name, dtype) for each in free for dtype in each.dtypes if dtype in NARROW)
+    for each in (each for schema in schemas for each in schema.inputs):
+        types = [DTYPES[dtype] for dtype in each.dtypes if dtype in DTYPES]
+        kinds = (
+            *(FLOATS if any(dtype.is_float for dtype in types) else ()),
+            *(INTEGERS if any(dtype.is_integer for dtype in types) else ()),
+            *(dtype.name for dtype in types if dtype.narrow),
+            *EMPTY[: seen.rank.get(each.name, 0)],
+            *SHAPES,
+            *GIVEN[: 1 + each.optional],
+        )
+        yield from ((each.name, kind) for kind in kinds)
+    for schema in schemas:
+        yield from ((name, "left out") for name in schema.attributes)
+    yield from (("", kind) for kind in SESSIONS)
+
+
+def _reason(seen: _SeenKinds, name: str, kind: str) -> str | None:
+    """Return why no case can have a kind: a rule that each changed case breaks; None where one breaks none."""
+    if kind in NARROW:
+        return None
+    if kind == "undeclared":
+        return None if seen.invalid else "no rule concerns shapes"
+    if kind == "left out":
+        attribute = operator_schema(seen.operator.name, seen.spec.opsets[-1]).attributes.get(name)
+        return "ONNX requires the attribute" if attribute and attribute.required else None
+    rules: list[str] = []
+    for call, tensors in list(seen.witnesses.get(name, {}).values()):
+        for call_, tensors_ in _changed(call, tensors, name, kind):
+            try:
+                rule = seen.operator.broken(call_, tensors_)
+            except (ValueError, KeyError, IndexError, ArithmeticError, TypeError):
+                continue
+            if rule is None:
+                return None
+            rules.append(rule)
+    return max(rules, key=rules.count, default=None)
+
+
+def _changed(
+    call: Call, tensors: Mapping[str, Tensor], name: str, kind: str
+) -> Iterator[tuple[Call, dict[str, Tensor]]]:
+    """Yield a call changed to have a kind: in this input alone, and in all that have the changed extents."""
+    own = next(each for each in tensors if each.split(".")[0] == name)
+    for arrays in _changes(
+        {each: tensor.array for each, tensor in tensors.items()}, own, tensors[own].dtype, kind
+    ):
+        given = {
+            each: Tensor(tensor.dtype, arrays.get(each, tensor.array)) for each, tensor in tensors.items()
+        }
+        inputs = {each: TensorType(tensor.dtype, tensor.array.shape) for each, tensor in given.items()}
+        constants = {each: given[each].array for each in call.constants}
+        yield call._replace(inputs=inputs, constants=constants), given
+
+
+def _changes(arrays: Mapping[str, Array], own: str, dtype: str, kind: str) -> Iterator[dict[str, Array]]:
+    shape = arrays[own].shape
+    if kind in FLOATS + INTEGERS:
+        made = holding(kind, dtype, arrays[own])
+        yield from [{own: made}] if made is not None else []
+        return
+    if kind in ("scalar", "rank 5"):
+        whole = () if kind == "scalar" else (1,) * (5 - len(shape)) + shape
+        yield {own: np.resize(arrays[own], whole)}
+        yield {each: np.resize(array, whole) for each, array in arrays.items() if array.shape == shape}
+        return
+    extent = EXTENTS.get(kind, -1) + 1
+    for place, old in enumerate(shape):
+        if kind in EMPTY and EMPTY.index(kind) != place:
+            continue
+        shapes = {own: (*shape[:place], extent, *shape[place + 1 :])}
+        others = {each: array.shape for each, array in arrays.items() if each != own}
+        at_place = {
+            each: (*other[:place], extent, *other[place + 1 :])
+            for each, other in others.items()
+            if other[place : place + 1] == (old,)
+        }
+        anywhere = {each: tuple(extent if n == old else n for n in other) for each, other in others.items()}
+        for more in ({}, at_place, anywhere):
+            if all(prod(each) < _LARGE * _WITNESSES for each in more.values()):
+                yield {each: np.resize(arrays[each], to) for each, to in (shapes | more).items()}

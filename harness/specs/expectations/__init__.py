@@ -1,0 +1,1 @@
+"""Entries of known deviations: read, held against cases and targets, and checked before and after a run."""

@@ -1,0 +1,193 @@
+"""One expectation as its file writes it: which cases it matches, where it applies, what it expects, and why."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from harness.model.errors import UsageError
+from harness.model.query import Query
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome
+from harness.operators import OPERATORS
+from harness.operators.deviations import DEVIATIONS
+from harness.specs.expectations.difference_limit import DifferenceLimit
+from harness.specs.reading.schema_types import Alternatives, Strict, Text, refuse
+from harness.specs.reading.source import shown
+
+
+def _query(text: str) -> str:
+    try:
+        Query.parse(text)
+    except UsageError as error:
+        raise refuse(str(error)) from None
+    return text
+
+
+_LONGEST = 200
+"""Letters of a version range: Python reads no number of more than 4,300 digits."""
+
+
+def _specifier(text: str) -> str:
+    try:
+        if len(text) > _LONGEST:
+            raise InvalidSpecifier
+        SpecifierSet(text.replace("_", "."))
+    except InvalidSpecifier:
+        raise refuse(f"{shown(text)} is not a version range such as '>=1.20,<1.25'") from None
+    return text
+
+
+def _not_pass(name: object) -> object:
+    allowed = tuple(outcome.value for outcome in Outcome if outcome is not Outcome.PASS)
+    if name == Outcome.PASS.value:
+        raise refuse("'pass' needs no expectation", allowed=allowed)
+    if not isinstance(name, str) or name not in allowed:
+        raise refuse(
+            f"{shown(name)} is not an outcome", given=name if isinstance(name, str) else None, allowed=allowed
+        )
+    return Outcome(name)
+
+
+TODO = "TODO"
+"""What `expect update` writes for a reason, a link or what a mismatch gives, which a reviewer has to say; lint and runs
+fail until it is replaced."""
+
+
+def _url(text: str) -> str:
+    if text != TODO and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+        raise refuse(f"{shown(text)} is not a link such as 'https://…'")
+    return text
+
+
+def _date(text: object) -> date | None:
+    if text is None:
+        return None
+    try:
+        if isinstance(text, str) and len(text) == 10:
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise refuse(f"{shown(text)} is not a date such as 2027-01-31")
+
+
+OF = " of "
+"""Between a formula and the operator whose nodes in a graph give what it does."""
+
+
+def _formula(name: str) -> str:
+    formula, of, operator = name.partition(OF)
+    if name != TODO and formula not in DEVIATIONS:
+        raise refuse(
+            f"{shown(formula)} is no formula of a deviation", given=formula, allowed=tuple(DEVIATIONS)
+        )
+    if of and operator not in OPERATORS:
+        raise refuse(f"{shown(operator)} is no operator", given=operator, allowed=tuple(OPERATORS))
+    return name
+
+
+QueryText = Annotated[str, AfterValidator(_query)]
+VersionRange = Annotated[str, Field(min_length=1), AfterValidator(_specifier)]
+_UNEXPECTED = {"enum": [outcome.value for outcome in Outcome if outcome is not Outcome.PASS]}
+
+
+class When(Strict):
+    """Where an entry applies; a condition that is absent holds everywhere, a version that a target cannot
+    tell lies in no range."""
+
+    target: Alternatives[Text] = ("*",)
+    provider: Text | None = None
+    adapter: Text | None = None
+    onnxruntime: VersionRange | None = None
+    directml: VersionRange | None = None
+    max_feature_level: VersionRange | None = None
+    transformer: Text | None = None
+    """The transformer of ONNX Runtime's optimizer without which a graph does what it should; judged once it is
+    found."""
+
+    def holds(self, target: str, info: TargetInfo) -> bool:
+        """Say whether every condition holds for a target."""
+        ranges = (
+            (self.onnxruntime, info.onnxruntime),
+            (self.directml, info.directml),
+            (self.max_feature_level, info.max_feature_level),
+        )
+        return (
+            any(fnmatchcase(target, glob) for glob in self.target)
+            and (self.provider is None or fnmatchcase(info.provider, self.provider))
+            and (self.adapter is None or fnmatchcase(info.adapter or "", self.adapter))
+            and all(wanted is None or within(version, wanted) for wanted, version in ranges)
+        )
+
+
+class Entry(Strict):
+    """One expectation as the file writes it."""
+
+    match: Alternatives[QueryText]
+    unless: Alternatives[QueryText] | None = None
+    """Cases that `match` selects and the entry does not speak of."""
+    when: When = When()
+    kernel: Literal["none"] | None = None
+    """`none`: the entry holds where the kernel tables name no kernel of the provider for the case's element
+    types; what it expects is that the provider refuses, in any of the ways of `WITHOUT_KERNEL`, or is not
+    asked."""
+    level: Literal["beyond"] | None = None
+    """`beyond`: the entry holds for cases that no published level allows."""
+    pending: bool = False
+    """Whether nobody has looked yet at what these cases do here: whatever it is, it is recorded, shown and no
+    failure, until `expires`."""
+    sometimes: bool = False
+    """Whether a case shows it depends on values that its id does not tell: one that conforms contradicts
+    nothing."""
+    expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
+    gives: Annotated[Text, AfterValidator(_formula)] | None = None
+    """The formula of `operators.deviations` that computes what the target gives instead, `FORMULA of OPERATOR` for nodes
+    of a graph: anything else is not what the entry speaks of."""
+    difference: Alternatives[DifferenceLimit] | None = None
+    """Limits of a mismatch: each wrong element keeps to one of them, and shapes and types are as expected."""
+    memory: Alternatives[Literal["unwritten", "outside", "unstable"]] | None = None
+    """What the elements are that memory decides: left unwritten, read from outside of the inputs, different from run
+    to run. Of a mismatch every wrong element is one of these; without `outside` no element may be from there."""
+    masked: Text | None = None
+    """Why another wrong value cannot be told from the known one; `expect lint --masked` asks for it."""
+    title: Text | None = None
+    """The finding in a few words, and below it why; `documents` says what Microsoft's documents have to
+    say."""
+    reason: Text
+    documents: Text | None = None
+    link: Annotated[str, AfterValidator(_url)]
+    expires: Annotated[date, BeforeValidator(_date)] | None = None
+    one_sided: Text | None = None
+    """Why no case can lack one condition of `match` alone; `expect lint` asks for such a case otherwise."""
+
+    @model_validator(mode="after")
+    def _states_what_a_mismatch_gives(self) -> Entry:
+        stated = [name for name in ("gives", "difference", "memory") if getattr(self, name) is not None]
+        if self.expect is Outcome.MISMATCH and not self.pending:
+            if not stated and self.masked is None:
+                raise refuse(
+                    "a known mismatch states what the target gives: 'gives', 'difference' or 'memory'"
+                )
+            if len(stated) > 1 and "memory" not in stated:
+                raise refuse("give 'gives' or 'difference', not both: a formula says what every element is")
+        elif self.difference is not None:
+            raise refuse(f"'difference' says what a mismatch looks like, and {self.expect.value} is expected")
+        elif stated and self.expect is not Outcome.ACCEPTED_INVALID:
+            raise refuse(f"{stated[0]!r} speaks of outputs, and {self.expect.value} has none")
+        return self
+
+
+def within(version: str | None, wanted: str) -> bool:
+    """Say whether a version, or a feature level such as `5_0`, lies in a range."""
+    if version is None:
+        return False
+    try:
+        return SpecifierSet(wanted.replace("_", ".")).contains(version.replace("_", "."), prereleases=True)
+    except InvalidVersion:
+        return False

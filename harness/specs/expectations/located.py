@@ -1,0 +1,116 @@
+"""An expectation with its place in a file: which cases it speaks of, and what is wrong with it before any run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from harness.model.header import Expectation
+from harness.model.query import Query
+from harness.model.verdict import Outcome
+from harness.specs.expectations.expectation_entry import TODO, Entry
+from harness.specs.reading.load import default_folder
+from harness.specs.reading.source import Source
+
+WITHOUT_KERNEL = frozenset({Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED})
+"""What a case comes to without a kernel: ONNX Runtime says so, or it composes the operator of others, which
+may have no kernel either."""
+
+
+Allows = Callable[[Entry], bool]
+"""Says whether outputs are those that an entry states."""
+
+
+def anything(_: Entry) -> bool:
+    """Stand for outputs that are not known."""
+    return True
+
+
+@dataclass(frozen=True)
+class Located:
+    """An entry with its place in a file."""
+
+    entry: Entry
+    queries: tuple[Query, ...]
+    file: Source
+    position: int
+    exceptions: tuple[Query, ...] = ()
+
+    def problem(self, what: str) -> str:
+        """Return one line: `file:line: [position]: what`."""
+        return self.file.problem((self.position,), what)
+
+    def unfilled(self) -> list[str]:
+        """Return a problem if a reviewer has yet to say what is given, why, or to link to something."""
+        entry = self.entry
+        missing = [
+            name
+            for name, text in (("gives", entry.gives), ("reason", entry.reason), ("link", entry.link))
+            if text is not None and text.strip().upper() == TODO
+        ]
+        return [self.problem(f"not reviewed yet: fill in {', '.join(missing)}")] if missing else []
+
+    def expired(self, today: date) -> list[str]:
+        """Return a problem if the entry's date has passed."""
+        expires = self.entry.expires
+        return (
+            [self.problem(f"expired on {expires}; look whether it still holds")]
+            if expires is not None and expires < today
+            else []
+        )
+
+    def speaks_of(self, operators: Collection[str]) -> bool:
+        """Say whether the entry can match a case of one of these operators."""
+        return any(
+            query.operator is None or fnmatchcase(name, query.operator)
+            for query in self.queries
+            for name in operators
+        )
+
+    @cached_property
+    def built_in(self) -> bool:
+        """Whether the entry comes with the harness."""
+        return self.file.path.resolve().parent == (default_folder() / "expectations").resolve()
+
+    @property
+    def general(self) -> bool:
+        """Say whether the entry speaks of cases by what is known of them in general: no kernel, no level, not
+        looked at yet."""
+        return self.entry.pending or self.entry.kernel is not None or self.entry.level is not None
+
+    def stated(self) -> Expectation:
+        """Return the entry as a run's header states it: without what it matches, which the results say."""
+        entry = self.entry
+        allowed = (
+            tuple(outcome for outcome in Outcome if outcome in WITHOUT_KERNEL)
+            if self.general
+            else (entry.expect,)
+        )
+        return Expectation(
+            () if entry.pending else allowed,
+            entry.reason,
+            entry.link,
+            entry.title,
+            entry.documents,
+            entry.pending,
+            {
+                name: wanted
+                for name in ("onnxruntime", "directml")
+                if (wanted := getattr(entry.when, name)) is not None
+            },
+        )
+
+    def applies(self, outcome: Outcome | None, allows: Allows) -> bool:
+        """Say whether the entry speaks of a case that it matches, by what came of it alone: one that holds
+        sometimes only where it shows."""
+        return not self.general and not (
+            self.entry.sometimes and (outcome is not self.entry.expect or not allows(self.entry))
+        )
+
+    def matches(self, case_id: str) -> bool:
+        return any(q.matches(case_id) for q in self.queries) and not any(
+            q.matches(case_id) for q in self.exceptions
+        )

@@ -1,0 +1,278 @@
+"""The expectations for one target during a run: what is expected of each case, and what the run shows of each entry.
+
+In a complete run an entry is a problem if it matches no case (unmatched), if all its cases now conform (stale), or
+if its date has passed (expired).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from fnmatch import fnmatchcase
+from itertools import combinations
+from typing import NamedTuple
+
+from msgspec import UnsetType
+
+from harness.model.caseid import operator_of, parse
+from harness.model.onnx_schemas import is_graph
+from harness.model.query import Query
+from harness.model.reference.kernels import registered
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome
+from harness.specs.expectations.expectation_entry import Entry
+from harness.specs.expectations.expectation_scope import ExpectationScope
+from harness.specs.expectations.located import WITHOUT_KERNEL, Allows, Located, anything
+
+
+@dataclass
+class Used:
+    """What a run showed of an entry: how many cases it matched and how many of these did not conform."""
+
+    matched: int = 0
+    not_conforming: int = 0
+
+
+class Known(NamedTuple):
+    """What is expected of a case's outcome, and the `number` of the entry that says so among all entries."""
+
+    expect: Outcome | None
+    number: int
+
+
+class Findings(NamedTuple):
+    """What a part of a run showed: for each entry (matched, not conforming), and for two entries that
+    conflict the case."""
+
+    used: tuple[tuple[int, int], ...]
+    conflicts: dict[tuple[int, int], str]
+
+
+_Candidate = tuple[str, Query, tuple[Query, ...], int]
+"""A query of an entry: the longest text of its terms, itself, what the entry excepts, and the entry's position."""
+
+
+@dataclass
+class TargetExpectations:
+    """The expectations for one target; tell `record` whether each case conforms, it says what was expected of
+    it.
+
+    `used` counts by position in `entries`; `numbers` are the places of these among all entries.
+    """
+
+    target: str
+    entries: tuple[Located, ...] = ()
+    info: TargetInfo = field(default_factory=lambda: TargetInfo(""))
+    numbers: tuple[int, ...] = ()
+    used: list[Used] = field(default_factory=list)
+    _by_operator: dict[str, list[tuple[Query, int]]] = field(default_factory=dict)
+    _start: str = ""
+    _candidates: Sequence[_Candidate] = ()
+    _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.used = [Used() for _ in self.entries]
+        self.numbers = self.numbers or tuple(range(len(self.entries)))
+
+    def entry(
+        self,
+        case_id: str,
+        *,
+        beyond: bool = False,
+        outcome: Outcome | None = None,
+        allows: Allows = anything,
+    ) -> Entry | None:
+        """Return the entry that speaks of a case, None if none does. With several, the first one counts, and
+        general ones last.
+
+        `beyond` says that no level allows the case; with an `outcome`, entries that hold sometimes count
+        where they expect it, and with a `diff` entries that allow it.
+        """
+        found = self.matching(case_id)
+        if outcome is None:
+            special = [n for n in found if not self.entries[n].general]
+        else:
+            applying = self._special(found, case_id, outcome, allows, beyond=beyond)
+            special = [n for n in applying if allows(self.entries[n].entry)]
+        position = next(iter(special), None)
+        if position is None:
+            position = next(
+                (n for n in found if self._speaks_in_general(n, case_id, outcome, beyond=beyond)), None
+            )
+        return None if position is None else self.entries[position].entry
+
+    def record(
+        self,
+        case_id: str,
+        outcome: Outcome | None,
+        *,
+        conforms: bool,
+        beyond: bool = False,
+        allows: Allows = anything,
+    ) -> Known | None:
+        """Count the result of a case for the entries that match it; return what the first of them expects
+        that `allows` its outputs, None if none does.
+
+        `outcome` is None for an earlier result of which only that it conforms or not is known; `beyond` says
+        that no level allows the case.
+        """
+        matching = self.matching(case_id)
+        if not matching:
+            return None
+        if conforms and all(self.entries[n].general for n in matching):
+            return None  # what they say is of refusals
+        found = self._special(matching, case_id, outcome, allows, beyond=beyond)
+        if not found:
+            return self._refused(case_id, outcome, conforms=conforms, beyond=beyond)
+        for position in found:
+            self.used[position].matched += 1
+            self.used[position].not_conforming += not conforms
+        for one, other in combinations(found, 2):
+            if self.entries[one].entry.expect is not self.entries[other].entry.expect:
+                self._conflict((one, other), case_id)
+        first = next((n for n in found if allows(self.entries[n].entry)), None)
+        return None if first is None else Known(self.entries[first].entry.expect, self.numbers[first])
+
+    def _special(
+        self,
+        matching: Sequence[int],
+        case_id: str,
+        outcome: Outcome | None,
+        allows: Allows,
+        *,
+        beyond: bool,
+    ) -> list[int]:
+        """Return those of the matching entries that speak of the case for a reason of its own; none where a
+        refusal has a general reason that is certain, and the others hold only sometimes."""
+        found = [n for n in matching if self.entries[n].applies(outcome, allows)]
+        if outcome in WITHOUT_KERNEL and all(self.entries[n].entry.sometimes for n in found):
+            general = [n for n in matching if self.entries[n].general and not self.entries[n].entry.pending]
+            if any(self._speaks_in_general(n, case_id, outcome, beyond=beyond) for n in general):
+                return []
+        return found
+
+    def _refused(
+        self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool
+    ) -> Known | None:
+        """Return the outcome where an entry expects it in general: a refusal without a kernel or beyond every
+        level, or anything yet."""
+        if conforms:
+            return None
+        refused = outcome in (None, *WITHOUT_KERNEL)
+        for position in self.matching(case_id):
+            pending = self.entries[position].entry.pending
+            if pending or (refused and self._speaks_in_general(position, case_id, outcome, beyond=beyond)):
+                self.used[position].matched += 1
+                self.used[position].not_conforming += 1
+                return Known(outcome, self.numbers[position])
+        return None
+
+    def _speaks_in_general(
+        self, position: int, case_id: str, outcome: Outcome | None, *, beyond: bool
+    ) -> bool:
+        entry = self.entries[position].entry
+        return (
+            entry.pending
+            or (entry.level is not None and beyond)
+            or (entry.kernel is not None and self._has_no_kernel(case_id, outcome))
+        )
+
+    def _has_no_kernel(self, case_id: str, outcome: Outcome | None) -> bool:
+        """Say whether the kernel tables name no kernel of the target's provider for a case's element types; of a
+        graph, whether the provider says that it has none."""
+        told = parse(case_id)
+        if is_graph(told.operator):
+            return outcome in (Outcome.UNSUPPORTED, Outcome.NOT_PLACED)
+        types = {name.partition(".")[0]: dtype for name, dtype in told.dtypes()}
+        return registered(self.info, told.operator, told.opset, types) in ("no", "unknown")
+
+    def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
+        """Keep one example: the same one whatever the order of the cases."""
+        self._conflicts[entries] = min(case_id, self._conflicts.get(entries, case_id))
+
+    def named(self, number: int | UnsetType) -> Allows:
+        """Say of each entry whether a recorded result names it, by its number among all entries."""
+        place = self.numbers.index(number) if number in self.numbers else None
+        return lambda entry: place is not None and entry is self.entries[place].entry
+
+    def findings(self) -> Findings:
+        """Return what the recorded results showed, for another who records a part of the same run to
+        `merge`."""
+        return Findings(
+            tuple((used.matched, used.not_conforming) for used in self.used), dict(self._conflicts)
+        )
+
+    def merge(self, findings: Findings) -> None:
+        """Count what another part of the run showed."""
+        for used, (matched, not_conforming) in zip(self.used, findings.used, strict=True):
+            used.matched += matched
+            used.not_conforming += not_conforming
+        for entries, case_id in findings.conflicts.items():
+            self._conflict(entries, case_id)
+
+    def problems(self, today: date, scope: ExpectationScope | None) -> list[str]:
+        """Return what is wrong after a run: conflicting and expired entries, and where `scope` was run in
+        full unmatched and stale ones."""
+        found = [
+            self.entries[second].problem(
+                f"expects {self.entries[second].entry.expect.value} where {self.entries[first].file.where(self.entries[first].position)} "
+                f"expects {self.entries[first].entry.expect.value}: {case_id}"
+            )
+            for (first, second), case_id in sorted(self._conflicts.items())
+        ]
+        found += [line for located in self.entries for line in (*located.unfilled(), *located.expired(today))]
+        if scope is not None:
+            for located, used in zip(self.entries, self.used, strict=True):
+                if (
+                    not scope.judges(located)
+                    or located.entry.sometimes
+                    or located.entry.pending
+                    or located.entry.level is not None
+                ):
+                    continue
+                if not used.matched:
+                    found.append(
+                        located.problem(f"matches no case on {self.target}; remove it or correct its query")
+                    )
+                elif not used.not_conforming:
+                    cases = f"all {used.matched:,} cases conform" if used.matched > 1 else "its case conforms"
+                    found.append(located.problem(f"{cases} on {self.target}; remove it or narrow its 'when'"))
+        return found
+
+    def matching(self, case_id: str) -> list[int]:
+        """Return the positions in `entries` of all that match a case."""
+        start = case_id.partition(";")[0]
+        if start != self._start:
+            self._start, self._candidates = start, self._speaking_of(start)
+        found = [
+            i
+            for needle, query, exceptions, i in self._candidates
+            if needle in case_id
+            and query.matches(case_id)
+            and not (exceptions and any(each.matches(case_id) for each in exceptions))
+        ]
+        return list(dict.fromkeys(found)) if len(found) > 1 else found
+
+    def _speaking_of(self, start: str) -> list[_Candidate]:
+        """Return the queries that can match an id that starts with an operator, its opset and an entry, as neighbours
+        do, each with the text that the id must hold: looking for that is cheap."""
+        operator = operator_of(start)
+        queries = self._by_operator.get(operator)
+        if queries is None:
+            queries = self._by_operator[operator] = [
+                (query, i)
+                for i, located in enumerate(self.entries)
+                for query in located.queries
+                if query.operator is None or fnmatchcase(operator, query.operator)
+            ]
+        return [
+            (
+                max((term.needle for term in query.terms), key=len, default=""),
+                query,
+                self.entries[i].exceptions,
+                i,
+            )
+            for query, i in queries
+            if query.may_go_on(start)
+        ]

@@ -1,0 +1,56 @@
+"""The format of a spec file as types. `load` checks what ONNX knows of an operator, `expand` what a sweep
+expands to.
+
+Field names are the YAML's keys. An entry is a `literal_schema.LiteralCase`, or a `sweep_schema.Sweep` or `Use`; the
+types of their values are in `schema_types`.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import Field, model_validator
+
+from harness.specs.reading.literal_schema import LiteralCase
+from harness.specs.reading.schema_types import DIALECT, AllOrOpsets, Alternatives, Strict, Text, refuse
+from harness.specs.reading.sweep_schema import SweepEntry
+
+
+class LowersTo(Strict):
+    """The providers' operators that we claim this operator becomes."""
+
+    directml: Alternatives[Text]
+
+
+class Spec(Strict):
+    """One spec file; `opsets: all` are the versions of the operator that opset 7 or a later one uses, in a `domain`
+    beside ONNX's every version."""
+
+    name: Text = Field(alias="operator")
+    domain: Text | None = None
+    opsets: AllOrOpsets
+    lowers_to: LowersTo | None = None
+    because: Text | None = None
+    cases: tuple[LiteralCase, ...] = ()
+    sweeps: tuple[SweepEntry, ...] = ()
+
+    @property
+    def operator(self) -> str:
+        """The operator's name, behind its domain where that is not ONNX's."""
+        return f"{self.domain}.{self.name}" if self.domain else self.name
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Spec:
+        if not self.cases and not self.sweeps:
+            raise refuse("a spec needs at least one entry in 'cases' or 'sweeps'")
+        return self
+
+
+def spec_json_schema() -> str:
+    """Return the JSON Schema of a spec file, for editors, as the text of `docs/spec.schema.json`."""
+    schema = {"$schema": DIALECT} | Spec.model_json_schema() | {"title": "Operator spec"}
+    return json.dumps(schema, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(spec_json_schema(), end="")
