@@ -23,7 +23,6 @@ from harness.model.result import (
 from harness.model.signature import Signature
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
-from harness.results.compare import keyed
 from harness.results.compare.comparison import Change, ComparedResult, Comparison, classify
 from harness.results.compare.joined import compare_runs
 from harness.results.compare.tables import (
@@ -472,21 +471,28 @@ def test_it_needs_no_onnxruntime(real: tuple[Path, Path]) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_runs_too_large_for_memory(base: Run, head: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts in a file give what the whole in memory does, and find a result that is there twice."""
+def test_many_results_of_each_kind(base: Run, head: Run) -> None:
     for number in range(300):
         base.add(f"case{number}", O.PASS if number % 3 else O.MISMATCH, ulp=None if number % 3 else number)
         if number % 7:
             head.add(
                 f"case{number}", O.MISMATCH if number % 5 == 0 else O.PASS, ulp=None if number % 5 else 9
             )
-    whole = compared(base, head)
-    monkeypatch.setattr(keyed, "_CHUNK", 16)
-    parts = compared(base, head)
-    assert changes(parts) == changes(whole)
-    assert parts.kept == whole.kept
-    assert (parts.total.changes, parts.total.equal) == (whole.total.changes, whole.total.equal)
-    assert set(changes(whole).values()) == {"regression", "fix", "missing"}
+    found = compared(base, head)
+    both = [number for number in range(300) if number % 7]
+    fixed = [number for number in both if number % 3 == 0 and number % 5]
+    worse = [number for number in both if number % 3 and number % 5 == 0]
+    larger = [number for number in both if number % 15 == 0 and number < 9]
+    assert found.total.changes == {
+        Change.FIX: len(fixed),
+        Change.REGRESSION: len(worse),
+        Change.MISSING: 300 - len(both),
+        **({Change.CHANGED: len(larger)} if larger else {}),
+    }
+    assert found.total.equal == len(both) - len(fixed) - len(worse) - len(larger)
+    assert [each.result.case for each in found.kept[Change.FIX]] == [
+        f"Round@22:case=case{number};X=float16[3]" for number in fixed
+    ]
     head.add("case1", O.PASS)
     with pytest.raises(UsageError, match=r"head.*case1;.* on cpu is in it twice"):
         compared(base, head)

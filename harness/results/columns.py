@@ -12,7 +12,7 @@ import contextlib
 import glob
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -160,15 +160,24 @@ def _engine(fault: str) -> Iterator[Any]:
         yield found
 
 
-def _source(path: Path) -> str:
+def _source(path: Path, more: str = "") -> str:
     """Return SQL for a file's rows."""
-    return f"read_parquet({sql_text(glob.escape(str(path)))}, hive_partitioning = false)"
+    return f"read_parquet({sql_text(glob.escape(str(path)))}, hive_partitioning = false{more})"
 
 
-def _cast(path: Path, types: dict[str, str]) -> str:
-    """Return SQL for columns of a file that has these types or others; a struct may lack members."""
+def _cast(path: Path, types: dict[str, str], *, numbered: bool = False) -> str:
+    """Return SQL for columns of a file that has these types or others; a struct may lack members. Numbered rows have
+    `row` beside them, from 0 on."""
     selected = ", ".join(f"CAST({_name(name)} AS {type}) AS {_name(name)}" for name, type in types.items())
+    if numbered:
+        return f"SELECT {selected}, file_row_number AS row FROM {_source(path, ', file_row_number = true')}"
     return f"SELECT {selected} FROM {_source(path)}"
+
+
+def _line(has: Collection[str], place: str = "") -> str:
+    """Return SQL for the line of a result of which a table, `place`, has these columns."""
+    line = ", ".join(each.member(place) for each in _fields() if each.name in has)
+    return f"""encode(concat('{{"type":"result"', {line}, '}}', chr(10)))"""
 
 
 def write(run: RunReader, out: Path) -> None:
@@ -242,9 +251,8 @@ def lines(path: Path) -> Iterator[bytes]:
             raise UsageError(f"{path}: damaged columns: {rows:,} rows in {path.stat().st_size:,} bytes")
         yield marks["header"].encode() + b"\n"
         found = [each for each in _fields() if each.name in has]
-        line = ", ".join(each.member("") for each in found)
         rows_of = _cast(path, {each.name: each.type for each in found})
-        sql.execute(f"""SELECT encode(concat('{{"type":"result"', {line}, '}}', chr(10))) FROM ({rows_of})""")
+        sql.execute(f"SELECT {_line(has)} FROM ({rows_of})")
         while batch := sql.fetchmany(_TOGETHER):
             for (row,) in batch:
                 yield row
@@ -273,11 +281,15 @@ class Answer(NamedTuple):
 
 
 class RunColumns(NamedTuple):
-    """A run of a dataset."""
+    """A run of a dataset: SELECTs of its results, with `run` and with `row`, and SQL for the line of each in a table
+    `results`."""
 
     sql: Any
     selected: str
+    numbered: str
+    line: str
     end: End | None
+    cut: bool
 
     def rows(self, selected: str, more: str = "") -> list[tuple[Any, ...]]:
         """Return what a SELECT of its results finds."""
@@ -320,11 +332,12 @@ class Dataset:
             if path == run.path and not there(path):
                 path = self.folder / f"{len(self.paths)}{SUFFIX}"
                 write(run, path)
-            end = msgspec.json.decode(_marks(self.sql, path).get("end", "null"), type=End | None)
-            has = _names(self.sql, path)
-            cast = _cast(path, {name: kind for name, kind in columns().items() if name in has})
-            selected = f"SELECT {sql_text(run.header.run_id)} AS run, * FROM ({cast})"
-            yield RunColumns(self.sql, selected, end)
+            marks, has = _marks(self.sql, path), _names(self.sql, path)
+            end = msgspec.json.decode(marks.get("end", "null"), type=End | None)
+            types = {name: kind for name, kind in columns().items() if name in has}
+            selected = f"SELECT {sql_text(run.header.run_id)} AS run, * FROM ({_cast(path, types)})"
+            numbered, cut = _cast(path, types, numbered=True), marks.get("cut") == "true"
+            yield RunColumns(self.sql, selected, numbered, _line(has, "results"), end, cut)
         self.paths.append(path)
         self._parts.append(selected)
         self.sql.execute(f"CREATE OR REPLACE VIEW results AS {' UNION ALL BY NAME '.join(self._parts)}")

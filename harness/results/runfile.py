@@ -11,7 +11,7 @@ import contextlib
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -189,6 +189,7 @@ class RunReader:
         self.truncated = False
         self.bytes_read = 0
         """Bytes of the header and of the complete results: where a continued run goes on."""
+        self._decode = msgspec.json.Decoder(Result).decode
         self._lines = lines(self.path)
         first = next(self._lines, None)
         if first is None:
@@ -228,17 +229,17 @@ class RunReader:
             try:
                 record = decode(line)
             except _UNREADABLE as error:
-                raise self._damaged(number, _why(error)) from error
+                raise self.damaged(number, _why(error)) from error
             if self.end is not None:
-                raise self._damaged(number, "a line after the end")
+                raise self.damaged(number, "a line after the end")
             if isinstance(record, End):
                 if why := miscounted(record, found):
-                    raise self._damaged(number, why)
+                    raise self.damaged(number, why)
                 self.end = record
                 continue
             self.bytes_read += len(line)
             if why := self._wrong(record):
-                raise self._damaged(number, why)
+                raise self.damaged(number, why)
             found[record.outcome.value] += 1
             found[record.verdict.value] += 1
             yield record
@@ -256,22 +257,22 @@ class RunReader:
             return f"expectation {result.expectation} is not in the header"
         return None
 
-    def again(self, numbers: Collection[int]) -> Iterator[tuple[int, Result]]:
-        """Yield the results on some lines once more, each with the number of its line."""
-        if not numbers:
-            return
-        decode = msgspec.json.Decoder(Result).decode
-        last = max(numbers)
-        for number, line in enumerate(lines(self.path), start=1):
-            if number in numbers:
-                try:
-                    yield number, decode(line)
-                except _UNREADABLE as error:  # it was readable before
-                    raise self._damaged(number, _why(error)) from error
-            if number >= last:
-                return
+    def result(self, number: int, line: bytes) -> Result:
+        """Return the result that one line holds, `number` its place. Errors: UsageError for a damaged one."""
+        try:
+            found = self._decode(line)
+        except _UNREADABLE as error:
+            raise self.damaged(number, _why(error)) from error
+        if why := self._wrong(found):
+            raise self.damaged(number, why)
+        return found
 
-    def _damaged(self, number: int, what: str) -> UsageError:
+    def twice(self, number: int, result: Result) -> UsageError:
+        """Return the error for a result that is in the run twice."""
+        return self.damaged(number, f"{result.case[:200]!r} on {result.target} is in it twice")
+
+    def damaged(self, number: int, what: str) -> UsageError:
+        """Return the error of a line that cannot be read."""
         return UsageError(f"{self.path}:{number}: damaged run file: {what}")
 
 

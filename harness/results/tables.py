@@ -67,8 +67,9 @@ class Tables:
         """Results that were not run though the target's API has words for them, by target and error class
         (empty: none is recorded)."""
 
-    def add(self, result: Result) -> tuple[int, int]:
-        """Count one result; return the numbers of its `CaseKind` and of its `State`."""
+    def add(self, result: Result, number: int = 1) -> tuple[int, int]:
+        """Count one result, or `number` that are counted alike; return the numbers of its `CaseKind` and of its
+        `State`."""
         if name := self._renamed.get(result.target):
             result = msgspec.structs.replace(result, target=name)
         read = facets(result.case)
@@ -77,11 +78,11 @@ class Tables:
         did = state_of(result, baseline=self.header.baseline is not None)
         state = self._states[did]
         key = kind << _STATE_BITS | state
-        self._counts[key] = self._counts.get(key, 0) + 1
+        self._counts[key] = self._counts.get(key, 0) + number
         if result.outcome is Outcome.NOT_RUN and did.reading is not None:
-            self.not_run[result.target, result.error.class_ if result.error else ""] += 1
+            self.not_run[result.target, result.error.class_ if result.error else ""] += number
         if isinstance(result.memory, Memory) and did.reading is Reading.ACCEPTED:
-            self.memory[result.target, memory_kind(result.memory)] += 1
+            self.memory[result.target, memory_kind(result.memory)] += number
         if result.accuracy is not UNSET:
             self.nearnesses.add(result, read)
         if result.call is not UNSET:

@@ -19,7 +19,6 @@ from harness.model.signature import Signature, recorded_signature
 from harness.model.spread import Spread
 from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
 from harness.results.numbering import Numbering
-from harness.results.runfile import RunReader
 from harness.results.tables import Tables
 from harness.results.unexpected import clipped
 
@@ -309,10 +308,3 @@ class States:
         if found is None:
             found = self._classified[key] = classify(self.did(before), self.did(after), ulp_grew=key[2])
         return found
-
-
-def twice(run: RunReader, number: int, result: Result) -> UsageError:
-    """Return the error for a result that is in a run twice."""
-    return UsageError(
-        f"{run.path}:{number}: damaged run file: {result.case[:200]!r} on {result.target} is in it twice"
-    )

@@ -1,20 +1,19 @@
-"""Compares two runs: reads both into some numbers a result, joins these by case and target, and reads again only the
-results that differ.
+"""Compares two runs as columns: DuckDB joins them by case and target, and only rows that differ in what is compared become
+results again, which Python then judges.
 
 Memory grows with what differs, not with the runs.
 """
 
 from __future__ import annotations
 
-from contextlib import closing
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from harness.model.errors import UsageError
-from harness.model.result import Result, inexpressible
-from harness.model.verdict import NOT_EXECUTED
+from harness.model.result import NOT_EXPRESSIBLE, Result, inexpressible
+from harness.model.verdict import NOT_EXECUTED, Outcome
+from harness.results.columns import Dataset, RunColumns, sql_text
 from harness.results.compare.comparison import (
     Change,
     Changed,
@@ -22,160 +21,144 @@ from harness.results.compare.comparison import (
     Comparison,
     classify,
     compared_result,
-    twice,
 )
-from harness.results.compare.keyed import JoinedPart, KeyedResults, join, kinds
-from harness.results.numbering import Numbering
-from harness.results.runfile import RunReader
+from harness.results.runfile import RunReader, miscounted
 from harness.results.tables import Tables
 
-_MOST_ULP = (1 << 64) - 1
-
-
-class ComparedStates:
-    """What targets did, as small integers, with whether there is a ULP distance beside it."""
-
-    def __init__(self) -> None:
-        self._numbers: Numbering[tuple[ComparedResult, bool, bool]] = Numbering()
-        self._known: list[tuple[ComparedResult, bool, bool]] = []
-
-    def number(self, result: Result, provider: str) -> int:
-        """Return the number of what a target did with a case, without the ULP distance."""
-        did = compared_result(result, provider)
-        found = did, inexpressible(result), result.diff is not None and result.diff.max_ulp is not None
-        number = self._numbers[found]
-        if number == len(self._known):
-            self._known.append(found)
-        return number
-
-    def did(self, number: int) -> ComparedResult:
-        return self._known[number][0]
-
-    def inexpressible(self, number: int) -> bool:
-        """Say whether the target's API had no words for the case."""
-        return self._known[number][1]
-
-    def measured(self) -> NDArray[np.bool_]:
-        """Say of each number whether there is a ULP distance."""
-        return np.array([measured for _, _, measured in self._known], dtype=bool)
-
-    def ulp(self, did: tuple[int, int]) -> int | None:
-        """Return the ULP distance of a number and the distance beside it."""
-        return did[1] if self._known[did[0]][2] else None
-
-
-class _Difference(NamedTuple):
-    """A result that is not the same: the change, and what both runs have of it as numbers."""
-
-    change: Change
-    why: tuple[str, ...]
-    place: int
-    before: tuple[int, int] | None
-    after: tuple[int, int] | None
+_COUNTED = """
+    target, operator, opset, types, regexp_extract("case", ';variant=([^;]*)', 1), validity, levels::VARCHAR, outcome,
+    verdict, reading, error."class", error."by", empty, memory.outside > 0, function_nodes IS NULL"""
+"""What the tables of a comparison count of a result: those alike in it are counted together."""
+_COMPARED = 'validity, outcome, stage, error."class", function_nodes, diff, repeats'
+"""What `compared_result` is made of, beside where a node was placed: rows alike in it are equal results."""
+_EXECUTED, _NEITHER, _INEXPRESSIBLE = 0, 1, 2
+_HEADER = 2
+"""The line of a run file's first result."""
 
 
 def compare_runs(base: RunReader, head: RunReader) -> Comparison:
     """Compare two runs, as far as they go. Errors: UsageError for a damaged run, a case that occurs twice, or
     no target in common."""
     comparison = Comparison(base.header, head.header)
-    states = ComparedStates()
-    pairs = comparison.pairs
-    differing: dict[int, _Difference] = {}
-    missing: dict[int, _Difference] = {}
-    with closing(KeyedResults()) as before, closing(KeyedResults()) as after:
-        _read(base, comparison.base, {pair.base: place for place, pair in enumerate(pairs)}, states, before)
-        _read(head, comparison.head, {pair.head: place for place, pair in enumerate(pairs)}, states, after)
-        repeated: dict[str, list[int]] = {"base": [], "head": []}
-        for part in join(before, after):
-            if isinstance(part, JoinedPart):
-                _changes(part, comparison, states, differing)
-                _one_sided(part, states, differing, missing)
-            else:
-                repeated[part[0]].append(part[1])
-    for name, run in (("base", base), ("head", head)):
-        if repeated[name]:
-            raise _twice(run, min(repeated[name]))
-    _add(head, differing, comparison, states)
-    _add(base, missing, comparison, states)
+    with Dataset("compare") as data:
+        sides: list[_Side] = []
+        for run, tables in ((base, comparison.base), (head, comparison.head)):
+            with data.part(run) as part:
+                sides.append(_Side(run, part, [pair[len(sides)] for pair in comparison.pairs]))
+            _count(sides[-1], tables)
+        _join(comparison, *sides)
     return comparison
 
 
-def _read(
-    run: RunReader, tables: Tables, places: dict[str, int], states: ComparedStates, found: KeyedResults
-) -> None:
-    providers = {name: target.provider for name, target in run.header.targets.items()}
-    for line, result in enumerate(run, start=2):
-        tables.add(result)
-        place = places.get(result.target)
-        if place is None:
-            continue
-        ulp = 0 if result.diff is None or result.diff.max_ulp is None else result.diff.max_ulp
-        number = states.number(result, providers[result.target])
-        found.add(result.case, place, number, min(ulp, _MOST_ULP), line)
-    tables.finish(run.end, truncated=run.truncated)
+class _Side(NamedTuple):
+    """One of the two runs, and its targets in the order of the pairs."""
 
+    run: RunReader
+    part: RunColumns
+    targets: list[str]
 
-def _changes(
-    part: JoinedPart, comparison: Comparison, states: ComparedStates, differing: dict[int, _Difference]
-) -> None:
-    """Count the results that are the same, and note the others by HEAD's line."""
-    first, second = part.both
-    measured = states.measured()
-    grew = second["ulp"] > first["ulp"]
-    if len(grew):
-        grew &= measured[first["state"]] & measured[second["state"]]
-    for (was, now, larger, place), rows in kinds(first["state"], second["state"], grew, first["place"]):
-        change, why = classify(states.did(was), states.did(now), ulp_grew=bool(larger))
-        counts = comparison.counts[comparison.pairs[place]]
-        if change is not None:
-            for row in rows:
-                ulps = int(first["ulp"][row]), int(second["ulp"][row])
-                differing[int(second["line"][row])] = _Difference(
-                    change, why, place, (was, ulps[0]), (now, ulps[1])
-                )
-        elif states.did(now).outcome in NOT_EXECUTED:
-            counts.neither += 0 if states.inexpressible(now) else len(rows)
-        else:
-            counts.equal += len(rows)
+    def result(self, row: int, line: bytes) -> Result:
+        return self.run.result(row + _HEADER, line)
 
+    def compared(self, row: int, line: bytes) -> tuple[Result, ComparedResult, int | None]:
+        """Return a result, what of it is compared, and its ULP distance."""
+        found = self.result(row, line)
+        did = compared_result(found, self.run.header.targets[found.target].provider)
+        return found, did, None if found.diff is None else found.diff.max_ulp
 
-def _one_sided(
-    part: JoinedPart,
-    states: ComparedStates,
-    differing: dict[int, _Difference],
-    missing: dict[int, _Difference],
-) -> None:
-    """Note what ran in one of the runs alone."""
-    for row in part.only_head:
-        did = int(row["state"]), int(row["ulp"])
-        if states.did(did[0]).outcome not in NOT_EXECUTED:
-            differing[int(row["line"])] = _Difference(Change.NEW, (), int(row["place"]), None, did)
-    for row in part.only_base:
-        did = int(row["state"]), int(row["ulp"])
-        if states.did(did[0]).outcome not in NOT_EXECUTED:
-            missing[int(row["line"])] = _Difference(Change.MISSING, (), int(row["place"]), did, None)
-
-
-def _add(
-    run: RunReader, found: dict[int, _Difference], comparison: Comparison, states: ComparedStates
-) -> None:
-    """Read the results that differ again, and count, group and keep them in the order of the file."""
-    for line, result in run.again(found):
-        change, why, place, before, after = found[line]
-        comparison.add(
-            Changed(
-                change,
-                comparison.pairs[place],
-                result,
-                None if before is None else states.did(before[0]),
-                None if after is None else states.did(after[0]),
-                None if before is None else states.ulp(before),
-                None if after is None else states.ulp(after),
-                why,
-            )
+    @property
+    def keyed(self) -> str:
+        """Return a SELECT of the results that are compared: `key`, `place` of the pair, `did` for what is compared,
+        `code` for what it counts as where that is the same, `row`."""
+        infos = self.run.header.targets
+        place = " ".join(f"WHEN {sql_text(name)} THEN {place}" for place, name in enumerate(self.targets))
+        own = " ".join(
+            f"WHEN {sql_text(name)} THEN {sql_text(infos[name].provider)}" for name in self.targets
         )
+        absent = ", ".join(sql_text(each.value) for each in NOT_EXECUTED)
+        return f"""
+            SELECT hash("case", place) AS key, place, row,
+                hash({_COMPARED}, nullif(placed_on, CASE target {own} END), placed_on IS NULL) AS did,
+                CASE WHEN outcome = '{Outcome.NOT_RUN.value}' AND error."class" IS NOT DISTINCT FROM '{NOT_EXPRESSIBLE}'
+                THEN {_INEXPRESSIBLE} WHEN outcome IN ({absent}) THEN {_NEITHER} ELSE {_EXECUTED} END AS code
+            FROM (SELECT *, CASE target {place} END AS place FROM ({self.part.numbered})) WHERE place IS NOT NULL"""
 
 
-def _twice(run: RunReader, line: int) -> UsageError:
-    ((_, result),) = run.again({line})
-    return twice(run, line, result)
+def _count(side: _Side, tables: Tables) -> None:
+    """Count all results of a run, one of each kind in place of those counted alike. Errors: UsageError."""
+    run, part = side.run, side.part
+    kinds = f"SELECT count(*) AS number, min(row) AS row FROM ({part.numbered}) GROUP BY {_COUNTED}"
+    asked = f"SELECT number, kinds.row, {part.line} FROM ({kinds}) AS kinds JOIN ({part.numbered}) AS results ON kinds.row = results.row"
+    held = Counter[str]()
+    for number, row, line in _rows(part, f"{asked} ORDER BY kinds.row"):
+        found = side.result(row, line)
+        tables.add(found, number)
+        held[found.outcome.value] += number
+        held[found.verdict.value] += number
+    if part.end is not None and (why := miscounted(part.end, held)):
+        raise UsageError(f"{run.path}: damaged columns: {why}")
+    tables.finish(part.end, truncated=part.cut)
+
+
+def _rows(part: RunColumns, question: str) -> Iterator[Any]:
+    with part.sql.cursor() as cursor:
+        cursor.execute(question)
+        while batch := cursor.fetchmany(1000):
+            yield from batch
+
+
+def _join(comparison: Comparison, base: _Side, head: _Side) -> None:
+    """Count the results that are the same, and judge the others in the order of HEAD, then of BASE. Errors:
+    UsageError."""
+    sql = base.part.sql
+    for name, side in (("base", base), ("head", head)):
+        sql.execute(f"CREATE TABLE {name} AS {side.keyed}")
+        _once(name, side)
+    same = "SELECT place, code, count(*) FROM base JOIN head USING (key, place, did, code) GROUP BY ALL"
+    for place, code, number in sql.execute(same).fetchall():
+        counts = comparison.counts[comparison.pairs[place]]
+        counts.equal += number * (code == _EXECUTED)
+        counts.neither += number * (code == _NEITHER)
+    sql.execute(f"""
+        CREATE TABLE differing AS
+        SELECT coalesce(head.place, base.place) AS place, base.row AS of_base, head.row AS of_head
+        FROM base FULL JOIN head ON base.key = head.key WHERE base.did IS DISTINCT FROM head.did
+        AND NOT (base.key IS NULL AND head.code != {_EXECUTED}) AND NOT (head.key IS NULL AND base.code != {_EXECUTED})""")
+    order = "ORDER BY of_head NULLS LAST, of_base"
+    before, after = (
+        _rows(
+            side.part,
+            f"SELECT row, {side.part.line} FROM differing JOIN ({side.part.numbered}) AS results ON row = {row} {order}",
+        )
+        for side, row in ((base, "of_base"), (head, "of_head"))
+    )
+    for place, of_base, of_head in _rows(head.part, f"SELECT * FROM differing {order}"):
+        was, did_before, ulp_before = base.compared(*next(before)) if of_base is not None else (None,) * 3
+        now, did_after, ulp_after = head.compared(*next(after)) if of_head is not None else (None,) * 3
+        change: Change | None
+        if did_before is not None and did_after is not None:
+            grew = ulp_before is not None and ulp_after is not None and ulp_after > ulp_before
+            change, why = classify(did_before, did_after, ulp_grew=grew)
+        else:
+            change, why = Change.MISSING if now is None else Change.NEW, ()
+        pair, result = comparison.pairs[place], now or was
+        assert result is not None
+        if change is not None:
+            comparison.add(Changed(change, pair, result, did_before, did_after, ulp_before, ulp_after, why))
+        elif result.outcome in NOT_EXECUTED:
+            comparison.counts[pair].neither += not inexpressible(result)
+        else:
+            comparison.counts[pair].equal += 1
+
+
+def _once(name: str, side: _Side) -> None:
+    """Raise UsageError for a case that is in a run twice on one target."""
+    sql = side.part.sql
+    if not sql.execute(f"SELECT count(*) - count(DISTINCT key) FROM {name}").fetchone()[0]:
+        return
+    numbers = f"SELECT row, row_number() OVER (PARTITION BY key ORDER BY row) AS number FROM {name}"
+    (row,) = sql.execute(f"SELECT min(row) FROM ({numbers}) WHERE number > 1").fetchone()
+    ((line,),) = sql.execute(
+        f"SELECT {side.part.line} FROM ({side.part.numbered}) AS results WHERE row = {row}"
+    ).fetchall()
+    raise side.run.twice(row + _HEADER, side.result(row, line))

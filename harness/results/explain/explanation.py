@@ -18,7 +18,7 @@ from harness.model.query import Query
 from harness.model.result import inexpressible
 from harness.model.result_key import result_key
 from harness.model.verdict import NOT_EXECUTED
-from harness.results.compare.comparison import Change, States, pair_targets, twice
+from harness.results.compare.comparison import Change, States, pair_targets
 from harness.results.explain.failures import (
     FailureGroup,
     FailureKind,
@@ -108,7 +108,7 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
         if result.target in of_base and selected(result, queries):
             key = result_key(result.case, of_base[result.target])
             if key in before:
-                raise twice(base, line, result)
+                raise base.twice(line, result)
             before[key] = states.pack(result, base.header.targets[result.target].provider)
     failures, agreements = Failures(), Testimonies(head.header)
     of_head = {pair.head: place for place, pair in enumerate(pairs)}

@@ -17,7 +17,7 @@ from harness.model.query import Query
 from harness.model.result import Result
 from harness.model.result_key import result_key
 from harness.model.verdict import NOT_EXECUTED
-from harness.results.compare.comparison import Change, ComparedResult, twice
+from harness.results.compare.comparison import Change, ComparedResult
 from harness.results.cross_check import Agreement
 from harness.results.result_signature import ResultSignature
 from harness.results.rules.feature_table import FeatureTable, Rows
@@ -132,7 +132,7 @@ class Failures:
         """Refuse a result that is in the run twice. Errors: UsageError."""
         key = result_key(result.case, place)
         if key in self._seen:
-            raise twice(run, line, result)
+            raise run.twice(line, result)
         self._seen.add(key)
 
     def _row(self, line: int, result: Result) -> int:

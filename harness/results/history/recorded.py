@@ -13,7 +13,6 @@ from harness.model.result import NOT_EXPRESSIBLE
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Reading
 from harness.results.columns import Dataset, sql_text
-from harness.results.compare.comparison import twice
 from harness.results.runfile import RunReader, miscounted
 from harness.results.summary import missing
 
@@ -186,5 +185,5 @@ def _find_twice(run: RunReader) -> None:
     met: set[tuple[str, str]] = set()
     for number, result in enumerate(RunReader(run.path), start=2):
         if (result.case, result.target) in met:
-            raise twice(run, number, result)
+            raise run.twice(number, result)
         met.add((result.case, result.target))

@@ -18,7 +18,6 @@ from harness.model.query import Query
 from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
 from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms
-from harness.results.compare.comparison import twice
 from harness.results.numbering import Numbering
 from harness.results.result_signature import ResultSignature, signature
 from harness.results.rules.feature_table import FeatureTable, Rows
@@ -127,7 +126,7 @@ class RunRows:
         for line, result in enumerate(run, start=2):
             key = result_key(result.case, places[result.target])
             if key in self._seen:
-                raise twice(run, line, result)
+                raise run.twice(line, result)
             self._seen.add(key)
             self.flaky += result.flaky
             beyond_api += inexpressible(result)
