@@ -82,7 +82,7 @@ def repeat(source: Path, to: Path, results: int) -> int:
     with open(to, "wb", buffering=1 << 20) as file:
         file.write(head)
         for number in range(times):
-            mark = b"_%d" % number
+            mark = b"__%d" % number  # names of sweeps end in _N themselves
             file.writelines(before + mark + after for before, after in parts)
         total = {
             name: {key: times * value for key, value in getattr(end, name).items()}

@@ -69,7 +69,8 @@ class _Side(NamedTuple):
     @property
     def keyed(self) -> str:
         """Return a SELECT of the results that are compared: `key`, `place` of the pair, `did` for what is compared,
-        `code` for what it counts as where that is the same, `row`."""
+        `code` for what it counts as where that is the same, `row`. Keys are of MD5, since DuckDB's `hash` gives one
+        number to texts that differ in two digits."""
         infos = self.run.header.targets
         place = " ".join(f"WHEN {sql_text(name)} THEN {place}" for place, name in enumerate(self.targets))
         own = " ".join(
@@ -77,8 +78,8 @@ class _Side(NamedTuple):
         )
         absent = ", ".join(sql_text(each.value) for each in NOT_EXECUTED)
         return f"""
-            SELECT hash("case", place) AS key, place, row,
-                hash({_COMPARED}, nullif(placed_on, CASE target {own} END), placed_on IS NULL) AS did,
+            SELECT md5_number_lower(concat(place, "case")) AS key, place, row,
+                md5_number_lower(row({_COMPARED}, nullif(placed_on, CASE target {own} END), placed_on IS NULL)::VARCHAR) AS did,
                 CASE WHEN outcome = '{Outcome.NOT_RUN.value}' AND error."class" IS NOT DISTINCT FROM '{NOT_EXPRESSIBLE}'
                 THEN {_INEXPRESSIBLE} WHEN outcome IN ({absent}) THEN {_NEITHER} ELSE {_EXECUTED} END AS code
             FROM (SELECT *, CASE target {place} END AS place FROM ({self.part.numbered})) WHERE place IS NOT NULL"""

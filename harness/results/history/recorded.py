@@ -99,7 +99,7 @@ class RecordedRuns:
                 f"operator, target, {_LEVEL}, validity, outcome, verdict, reading, placed_on, {_ASKED}, count(*)",
                 "GROUP BY ALL ORDER BY ALL",
             )
-            ((doubled,),) = part.rows('count(*) - count(DISTINCT hash("case", target))')
+            ((doubled,),) = part.rows('count(*) - count(DISTINCT md5_number_lower(concat(target, "case")))')
             if doubled:
                 _find_twice(run)
             found: Counter[str] = Counter()
