@@ -29,6 +29,7 @@ class _Commands(click.Group):
         "compare": "compare:compare",
         "compile": "compile_:compile_",
         "coverage": "coverage:coverage_command",
+        "describe": "describe:describe_command",
         "expect": "expect:expect",
         "explain": "explain:explain_command",
         "export": "export:export_command",

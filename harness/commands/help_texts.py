@@ -12,6 +12,7 @@ IN_ONE_LINE = {
     "compare": "Show what changed between the runs BASE and HEAD.",
     "compile": "Write the graphs of cases to generated_models/.",
     "coverage": "Count the interactions of factors that cases show.",
+    "describe": "Show what a spec can say of OPERATOR.",
     "expect": "Check expectation files, or update them from a run.",
     "explain": "Show what the failures of RUN have in common.",
     "export": "Write cases as folders of ONNX backend tests.",
@@ -38,12 +39,13 @@ GROUPS = {
     "Run": ("run", "model", "list", "targets", "merge"),
     "Look at a run": ("report", "support", "compare", "history", "query", "site", "annotate"),
     "Triage a failure": ("explain", "reduce", "repro", "bisect", "expect", "fuzz"),
-    "Write cases": ("check", "coverage", "import", "export", "compile"),
+    "Write cases": ("describe", "check", "coverage", "import", "export", "compile"),
     "Install": ("setup", "runtimes", "windows"),
 }
 """The commands by what they are for, in the order of `harness --help`."""
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "describe": ("harness describe Softmax", "harness describe com.microsoft.Gelu --format json"),
     "annotate": ("harness annotate reports/latest", "harness annotate reports/latest specs"),
     "bisect": (
         "harness bisect 'Round@11:case=documented_onnx;X=float32[5]'",
