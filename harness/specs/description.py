@@ -3,7 +3,8 @@ of shapes that each input takes, each kind with elements of a case that has it."
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ class Description(NamedTuple):
     versions: tuple[int, ...]
     family: str
     uses: dict[str, tuple[str, ...]]
-    sweeps: dict[str, int]
+    sweeps: Mapping[str, int]
     kinds: tuple[KindRow, ...]
     words: tuple[WordsRow, ...]
 
@@ -64,11 +65,8 @@ def describe(spec: LoadedSpec) -> Description:
     versions = onnx_schemas.opsets_of_versions(name)
     schema = onnx_schemas.operator_schema(name, versions[-1])
     cases = list(expand((spec,)))
-    sweeps: dict[str, int] = {}
-    for case in cases:
-        key, _, _ = case.id.partition(":")[2].partition(";")
-        if key.startswith("sweep="):
-            sweeps[key[len("sweep=") :]] = sweeps.get(key[len("sweep=") :], 0) + 1
+    origins = (case.id.partition(":")[2].partition(";")[0] for case in cases)
+    sweeps = Counter(each.removeprefix("sweep=") for each in origins if each.startswith("sweep="))
     uses = {
         entry.use: tuple(
             sweep.name for sweep in family_sweeps.family_sweeps(entry.use) if sweep.name not in entry.without
@@ -89,37 +87,33 @@ def describe(spec: LoadedSpec) -> Description:
 
 def _kinds(operator: Operator, names: Sequence[str], cases: Sequence[Case]) -> Iterable[KindRow]:
     """Yield the kinds of each input, with a case that has it, or else elements that a case would have."""
-    having: dict[tuple[str, str], Case] = {}
-    others: dict[tuple[str, str], Case] = {}
-    for case in sorted(cases, key=lambda case: case.validity is not Validity.VALID):
+    having: dict[tuple[str, str], tuple[_Worth, Case]] = {}
+    others: dict[tuple[str, str], tuple[_Worth, Case]] = {}
+    for case in cases:
         for tensor in case.inputs:
-            name = tensor.name.partition(".")[0]
-            for cases_of, key in ((having, tensor.values), (others, tensor.dtype)):
-                if cases_of is others and (case.validity is not Validity.VALID or not all(tensor.shape)):
-                    continue
-                known = cases_of.get((name, key))
-                if known is None or _worth(known, name) < _worth(case, name):
-                    cases_of[name, key] = case
+            name, size = tensor.name.partition(".")[0], prod(tensor.shape)
+            valid = case.validity is Validity.VALID
+            worth = valid, tensor.dtype in _BEST, size if size <= _MANY else _MANY - size
+            for cases_of, key in ((having, tensor.values), (others, tensor.dtype))[
+                : 1 + (valid and size > 0)
+            ]:
+                if (name, key) not in cases_of or cases_of[name, key][0] < worth:
+                    cases_of[name, key] = worth, case
     for name in names:
         known = (*operator.family.kinds(operator, name), *operator.family.fills(operator, name)) or (RANDOM,)
         for kind in known:
-            case = having.get((name, kind.name))
-            elements = "" if case is None else _elements(case, name, kind.name)
-            for other in (others.get((name, dtype)) for dtype in _BEST):
-                if not elements and other is not None:
-                    elements = _elements(other, name, kind.name)
-            yield KindRow(name, kind.name, kind.breaks or "", case.id if case else "", elements)
+            shown = [each[1] for each in (having.get((name, kind.name)),) if each]
+            tried = [
+                *shown,
+                *(each[1] for each in map(others.get, ((name, dtype) for dtype in _BEST)) if each),
+            ]
+            elements = next(filter(None, (_elements(case, name, kind.name) for case in tried)), "")
+            yield KindRow(name, kind.name, kind.breaks or "", shown[0].id if shown else "", elements)
 
 
+_Worth = tuple[bool, bool, int]
+"""How well an input of a case shows its kind: valid, of numbers that can be read, of several elements and not many."""
 _BEST = ("float32", "float64", "int32", "int64", "uint8", "int8", "string", "bool")
-
-
-def _worth(case: Case, name: str) -> tuple[bool, bool, int]:
-    """Say how well an input of a case shows its kind: of numbers that can be read, and of few elements, but more than
-    one."""
-    given = next(each for each in case.inputs if each.name.partition(".")[0] == name)
-    size = prod(given.shape)
-    return case.validity is Validity.VALID, given.dtype in _BEST, size if size <= _MANY else _MANY - size
 
 
 def _elements(case: Case, name: str, kind: str) -> str:
