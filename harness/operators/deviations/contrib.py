@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from harness.model.case import Tensor
+from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.fused_norms import skip_rms_norm
@@ -140,6 +143,27 @@ def difference_of_floats(asked: Deviating) -> tuple[Expected, ...]:
 def both_directions(asked: Deviating) -> tuple[Expected, ...]:
     """MultiHeadAttention: unidirectional is not seen."""
     return asked.formula(unidirectional=0)
+
+
+@deviation
+def attention_bias_scaled(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention with a mask: (Q K^T + attention_bias) scale."""
+    query = asked.inputs["query"].array
+    size = query.shape[-1] // (1 if query.ndim == 5 else asked.call.parameter("num_heads"))
+    return _with_attention_bias(asked, lambda bias: bias * (asked.call.parameter("scale") or size**-0.5))
+
+
+@deviation
+def attention_bias_masked(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention with lengths of keys: mask_filter_value stands in place of attention_bias behind them."""
+    lengths = asked.inputs["key_padding_mask"].array[:, None, None, None]
+    return _with_attention_bias(asked, lambda bias: bias * (np.arange(bias.shape[-1]) < lengths))
+
+
+def _with_attention_bias(asked: Deviating, change: Callable[[Array], Array]) -> tuple[Expected, ...]:
+    bias = asked.inputs["attention_bias"]
+    changed = change(bias.array.astype(float)).astype(bias.array.dtype)
+    return asked.formula(inputs={**asked.inputs, "attention_bias": Tensor(bias.dtype, changed)})
 
 
 @deviation
