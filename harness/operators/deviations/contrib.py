@@ -65,6 +65,14 @@ def always_normalised(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def positive_weights(asked: Deviating) -> tuple[Expected, ...]:
+    """QMoE: experts whose weight is not greater than 1e-8 are left out."""
+    given = asked.inputs["router_weights"]
+    kept = Tensor(given.dtype, given.array * (given.array > 1e-8))
+    return asked.formula(inputs={**asked.inputs, "router_weights": kept})
+
+
+@deviation
 def untransformed(asked: Deviating) -> tuple[Expected, ...]:
     """LinearRegressor: scores as with post_transform NONE."""
     return asked.formula(post_transform="NONE")
