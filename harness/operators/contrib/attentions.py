@@ -26,6 +26,7 @@ from harness.operators.bounded import (
     where,
 )
 from harness.operators.contrib.block_quantised import BITS, unpacked
+from harness.operators.contrib.integer_products import Multiply, exactly
 from harness.operators.contrib.qlinear import scale_of, zero_of
 from harness.operators.dimensioned import SMALL, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import Either, bounded
@@ -122,12 +123,13 @@ def attention(
     return _projected(projected if bias is None else projected + bias, call, mask_index, past, attention_bias)
 
 
-def qattention(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+def qattention(
+    call: Call, inputs: Mapping[str, Tensor], declared: str, multiply: Multiply = exactly
+) -> tuple[Expected, ...]:
     """Attend with a projection of quantised numbers."""
     worked = arithmetic(declared, call.outputs[0])
-    exact = (inputs["input"].array.astype(np.int64) - zero_of(inputs, "input_zero_point")) @ (
-        inputs["weight"].array.astype(np.int64) - zero_of(inputs, "weight_zero_point")
-    )
+    zeros = (zero_of(inputs, f"{name}_zero_point") for name in ("input", "weight"))
+    exact = multiply(inputs["input"].array, inputs["weight"].array, *zeros)
     scale = scale_of(inputs, "input_scale", worked) * scale_of(inputs, "weight_scale", worked)
     projected = number(exact.astype(float), worked) * scale + number(inputs["bias"], worked)
     mask, past = inputs.get("mask_index"), inputs.get("past")

@@ -13,15 +13,25 @@ from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import summed_as_reals
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.quantised import products_in_pairs
 from harness.operators.formulas import bounded
 
 
 @deviation
 def bias_scaled(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat, DynamicQuantizeMatMul: (A B a_scale + bias) b_scale."""
+    return asked.formula(inputs=_with_bias_scaled(asked))
+
+
+@deviation
+def bias_scaled_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat, DynamicQuantizeMatMul: the same of products in pairs."""
+    return products_in_pairs(asked._replace(inputs=_with_bias_scaled(asked)))
+
+
+def _with_bias_scaled(asked: Deviating) -> dict[str, Tensor]:
     bias, scale = asked.inputs["bias"], asked.inputs["b_scale"]
-    scaled = Tensor(bias.dtype, bias.array * scale.array)
-    return asked.formula(inputs={**asked.inputs, "bias": scaled})
+    return {**asked.inputs, "bias": Tensor(bias.dtype, bias.array * scale.array)}
 
 
 @deviation
