@@ -164,18 +164,26 @@ def both_directions(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def whole_buffer(asked: Deviating) -> tuple[Expected, ...]:
-    """MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; what is new follows them, and the grown
-    caches of all heads are written one behind the other into the buffer, as far as it goes."""
-    kept = {name: each for name, each in asked.inputs.items() if name != "past_sequence_length"}
-    y, *grown = asked.formula(inputs=kept)
-    shape = asked.inputs["past_key"].array.shape
-    size = asked.inputs["past_key"].array.size
+def growing_buffer(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; unidirectional is not seen."""
+    return asked.formula(inputs=_without_length(asked), unidirectional=0)
+
+
+@deviation
+def overflowing_buffer(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; the grown caches of all heads are written
+    one behind the other into the buffer, as far as it goes."""
+    y, *grown = asked.formula(inputs=_without_length(asked))
+    shape, size = asked.inputs["past_key"].array.shape, asked.inputs["past_key"].array.size
     return y, *(
         Approx(each.dtype, each.value.ravel()[:size].reshape(shape), each.bound.ravel()[:size].reshape(shape))
         for each in grown
         if isinstance(each, Approx)
     )
+
+
+def _without_length(asked: Deviating) -> dict[str, Tensor]:
+    return {name: each for name, each in asked.inputs.items() if name != "past_sequence_length"}
 
 
 @deviation
