@@ -208,7 +208,6 @@ def group_query(
         query, key, value = query[..., : cut[0]], query[..., cut[0] : cut[1]], query[..., cut[1] :]
     q, k, v = by_heads(query, heads), by_heads(key, groups), by_heads(value, groups)
     slides = bool(call.parameter("sliding_window_cache"))
-    spare = slides and past_key.shape[2] - call.parameter("local_window_size") + 1
     found = []
     for batch, last in enumerate(seqlens_k.reshape(-1).tolist()):
         new = min(q.shape[2], last + 1) if query_seqlens is None else int(query_seqlens[batch])
@@ -222,16 +221,13 @@ def group_query(
                 bool(call.parameter("rotary_interleaved")),
             )
             one = AttendedHeads(rotated(one.q, *angles), rotated(one.k, *angles), one.v)
-        first, kept = (
-            max(0, -(-(rows - past_key.shape[2]) // spare)) * spare if slides else 0
-            for rows in (before, last + 1)
-        )
+        first, kept = (given_up(rows, past_key, call) for rows in (before, last + 1))
         olds = (
             each if each is None else each[batch : batch + 1, :, : before - first]
             for each in (past_key, past_value)
         )
         held = [
-            _cached(old, x, scale, call)
+            cached(old, x, scale, call)
             for old, x, scale in zip(olds, (one.k, one.v), (k_scale, v_scale), strict=True)
         ]
         more = attention_bias
@@ -259,7 +255,16 @@ def group_query(
     )
 
 
-def _cached(old: Any, new: Bounded, scale: Any, call: Call) -> tuple[Any, Bounded]:
+def given_up(total: int, cache: Any, call: Call) -> int:
+    """Return how many of so many keys a cache does not hold any more."""
+    if not call.parameter("sliding_window_cache"):
+        return 0
+    capacity = cache.shape[2]
+    at_once = capacity - int(call.parameter("local_window_size")) + 1
+    return max(0, -(-(total - capacity) // at_once)) * at_once
+
+
+def cached(old: Any, new: Bounded, scale: Any, call: Call) -> tuple[Any, Bounded]:
     """Return a cache with new rows behind it, and the numbers that it stands for. A quantised one is three: with the nearest
     integers, the least and the greatest within the bound."""
     if scale is None:
