@@ -245,14 +245,10 @@ def group_query(
         else Either(*_packed(np.concatenate(parts, axis=1), call))
         for parts, extent, axis in ((y, q.shape[2], 1), *((cache, most, 2) for cache in caches))
     )
-    if len(call.outputs) < 4:
-        return output, keys, values
-    return (
-        output,
-        keys,
-        values,
-        concatenate([_filled(_filled(each, q.shape[2], 2), most, 3) for each in scores]),
+    shares = (
+        () if len(call.outputs) < 4 else [_filled(_filled(each, q.shape[2], 2), most, 3) for each in scores]
     )
+    return output, keys, values, *([concatenate(shares)] if shares else [])
 
 
 def given_up(total: int, cache: Any, call: Call) -> int:
