@@ -3,7 +3,7 @@ match each query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -275,12 +275,12 @@ def cached(old: Any, new: Bounded, scale: Any, call: Call) -> tuple[Any, Bounded
     return held, Bounded(held[0], held[2] - held[1], new.arithmetic) * scale
 
 
-def _packed(caches: Array, call: Call) -> Iterable[Array]:
+def _packed(caches: Array, call: Call) -> Array:
     """Return integers as a cache holds them: of 4 bits two in a byte, the first one lowest, 8 for 0."""
     if call.parameter("kv_cache_bit_width") == 8:
         return caches.astype(np.int8)
     raised = caches.astype(np.uint8) + np.uint8(8)
-    return raised[..., 0::2] | raised[..., 1::2] << 4
+    return np.asarray(raised[..., 0::2] | raised[..., 1::2] << 4)
 
 
 def _filled(found: Bounded, rows: int, axis: int) -> Bounded:
