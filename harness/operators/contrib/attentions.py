@@ -255,8 +255,8 @@ def given_up(total: int, cache: Any, call: Call) -> int:
     """Return how many of so many keys a cache does not hold any more."""
     if not call.parameter("sliding_window_cache"):
         return 0
-    capacity = cache.shape[2]
-    at_once = capacity - int(call.parameter("local_window_size")) + 1
+    capacity: int = cache.shape[2]
+    at_once: int = capacity - call.parameter("local_window_size") + 1
     return max(0, -(-(total - capacity) // at_once)) * at_once
 
 
