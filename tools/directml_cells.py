@@ -4,7 +4,8 @@ what Microsoft documents, what ONNX Runtime's DirectML provider registers, and w
     python -m tools.directml_cells RUN… > docs/directml-coverage.csv
     python -m tools.directml_coverage > docs/directml-coverage.md
 
-Documents and registrations are in the harness's tables; only the counts need runs.
+Documents and registrations are in the harness's tables; only the counts need runs. A table among the runs, `OLD.csv`, gives
+the counts that it has, to which those of runs of other operators are added.
 """
 
 from __future__ import annotations
@@ -335,11 +336,28 @@ def read_cells(path: Path) -> tuple[list[CoverageCell], list[str]]:
     return found, comments
 
 
+def _add(measured: Measured, kept: Iterable[CoverageCell], comments: Iterable[str]) -> None:
+    for cell in kept:
+        for target, counts in cell.ran.items():
+            if counts.total():
+                measured.ran.setdefault(cell.key, {}).setdefault(target, Counter()).update(counts)
+    for comment in comments:
+        target, _, release_ = comment.partition(": ")
+        if comment.startswith(_SEVERAL):
+            named = (each.rpartition(" ") for each in comment.removeprefix(_SEVERAL).split(", "))
+            measured.ambiguous.update({name: int(number.replace(",", "")) for name, _, number in named})
+        else:
+            measured.targets.setdefault(target, release_)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print the table for some runs."""
 
-    def lines(*runs: Path) -> Iterator[str]:
-        measured = measure(runs)
+    def lines(*given: Path) -> Iterator[str]:
+        measured = measure(each for each in given if each.suffix != ".csv")
+        for path in given:
+            if path.suffix == ".csv":
+                _add(measured, *read_cells(path))
         yield write_cells(cells(measured.ran), measured)
 
     return print_page(arguments, "python -m tools.directml_cells RUN…", range(1, _MOST_RUNS), lines)

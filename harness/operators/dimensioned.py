@@ -15,8 +15,8 @@ from harness.operators.broadcasting import RELATIONS, broadcast, related
 from harness.operators.conditioned import Conditioned
 
 Dimensions = dict[str, Any]
-"""Extents by name; under `...` the leading dimensions; integer attributes, and scalars that decide shapes, by their names;
-under `inputs` the names of the inputs that are present."""
+"""Extents by name; under `...` the leading dimensions; attributes of integers, and scalars that decide shapes, by their
+names; under `inputs` the names of the inputs that are present."""
 _OTHER = ("deeper", "second", "third")
 
 
@@ -68,7 +68,9 @@ class Dimensioned(Conditioned):
 
     def dimensions(self, call: Call) -> tuple[Dimensions, str | None]:
         """Return the extents of a call by name, and the rule that its shapes break."""
-        found: Dimensions = {key: value for key, value in call.attributes.items() if isinstance(value, int)}
+        found: Dimensions = {
+            key: value for key, value in call.attributes.items() if isinstance(value, (int, tuple))
+        }
         found |= {key: int(value.item()) for key, value in call.constants.items() if value.size == 1}
         found["inputs"] = tuple(call.inputs)
         for name, forms in self.inputs.items():

@@ -3,7 +3,9 @@ document of each operator."""
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -12,10 +14,14 @@ import numpy as np
 import pytest
 
 from harness.model.case import Tensor, Value
+from harness.model.diff import compare
 from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.operators import OPERATORS
-from harness.operators.base import TensorType
+from harness.operators.base import Call, TensorType
+from harness.operators.bounded import concatenate
+from harness.operators.contrib import attentions, block_quantised, experts
 from harness.specs.sweeps.calls import make_call
+from tests.mutants.any_operator import samples
 
 RANDOM = np.random.default_rng(28)
 
@@ -106,6 +112,190 @@ def test_group_query_attention_with_all_that_it_has() -> None:
     holds(asked("GroupQueryAttention", given, attributes, 3)[0], wanted)
 
 
+def attended(q: Any, keys: Any, values: Any) -> Any:
+    """Return the mean of values by the softmax of how well their keys match one query."""
+    share = [math.exp(float(q @ key) / math.sqrt(len(q))) for key in keys]
+    return sum(each * value for each, value in zip(share, values, strict=True)) / sum(share)
+
+
+@pytest.mark.parametrize(("bits", "scales"), [(8, 1), (8, 16), (4, 1), (4, 16)])
+def test_group_query_attention_with_a_quantised_cache(bits: int, scales: int) -> None:
+    """A number q of a cache stands for q scale; what is new is rounded to it, and of 4 bits the first of two is lowest."""
+    size, past, most = 16, 3, 1 << bits - 1
+    held = {name: RANDOM.integers(-most, most, (past, size)) for name in "kv"}
+    new = {name: RANDOM.integers(-14, 15, size) / 16 + 1 / 64 for name in "kv"}
+    scale = {name: 0.125 / RANDOM.integers(1, 3, scales) for name in "kv"}
+    rows: dict[str, list[Any]] = {}
+    for name in "kv":
+        added = [
+            max(-most, min(most - 1, round(x / scale[name][n % scales]))) for n, x in enumerate(new[name])
+        ]
+        rows[name] = [*held[name].tolist(), added]
+
+    def packed(row: list[int]) -> list[int]:
+        return row if bits == 8 else [row[n] + 8 + 16 * (row[n + 1] + 8) for n in range(0, size, 2)]
+
+    stored = {
+        name: np.array([packed(row) for row in rows[name]], np.int8 if bits == 8 else np.uint8)
+        for name in "kv"
+    }
+    real = {name: np.array(rows[name]) * scale[name] for name in "kv"}
+    q = numbers(size)
+    given = {
+        "query": q.reshape(1, 1, size), "key": new["k"].astype(np.float32).reshape(1, 1, size),
+        "value": new["v"].astype(np.float32).reshape(1, 1, size), "past_key": stored["k"][None, None, :past],
+        "past_value": stored["v"][None, None, :past], "seqlens_k": np.array([past], np.int32),
+        "total_sequence_length": np.array([past + 1], np.int32),
+        **{f"{name}_scale": each.astype(np.float32).reshape((1,) if scales == 1 else (1, 1, 1, size)) for name, each in scale.items()},
+    }  # fmt: skip
+    way = "PER_TENSOR" if scales == 1 else "PER_CHANNEL"
+    attributes: dict[str, Value] = {
+        "num_heads": 1,
+        "kv_num_heads": 1,
+        "k_quant_type": way,
+        "v_quant_type": way,
+        "kv_cache_bit_width": bits,
+    }
+    y, *caches = asked("GroupQueryAttention", given, attributes, 3)
+    holds(y, attended(q.astype(float), real["k"], real["v"]).reshape(1, 1, size))
+    for name, cache in zip("kv", caches, strict=True):
+        assert isinstance(cache, OneOf)
+        assert all((each.array[0, 0] == stored[name]).all() for each in cache.candidates)
+
+
+def test_group_query_attention_with_a_cache_of_a_window() -> None:
+    """The walk of the document with 6 rows for a window of 4: which positions the rows hold after each step, and that each
+    token sees the last 4. Several tokens at once leave what they leave one at a time."""
+    size, window, capacity = 16, 4, 6
+    k, v, q = (numbers(12, size) for _ in range(3))
+    after = [
+        "0",
+        "01",
+        "012",
+        "0123",
+        "01234",
+        "012345",
+        "3456",
+        "34567",
+        "345678",
+        "6789",
+        "6789a",
+        "6789ab",
+    ]
+    for steps in ([1] * 12, [5, 7], [3, 9]):
+        done, caches = 0, [np.zeros((1, 1, capacity, size), np.float32)] * 2
+        for step in steps:
+            total = done + step
+            given = {
+                "query": q[None, done:total], "key": k[None, done:total], "value": v[None, done:total],
+                "past_key": caches[0], "past_value": caches[1], "seqlens_k": np.array([total - 1], np.int32),
+                "total_sequence_length": np.array(total, np.int32),
+            }  # fmt: skip
+            attributes: dict[str, Value] = {
+                "num_heads": 1,
+                "kv_num_heads": 1,
+                "local_window_size": window,
+                "sliding_window_cache": 1,
+            }
+            y, *kept = asked("GroupQueryAttention", given, attributes, 3)
+            wanted = [
+                attended(
+                    q[n].astype(float),
+                    *(each[max(0, n - window + 1) : n + 1].astype(float) for each in (k, v)),
+                )
+                for n in range(done, total)
+            ]
+            holds(y, [wanted])
+            places = [int(place, 16) for place in after[total - 1]]
+            for n, (all_rows, cache) in enumerate(zip((k, v), kept, strict=True)):
+                assert isinstance(cache, Approx)
+                assert (cache.value[0, 0, : len(places)] == all_rows[places]).all()
+                assert np.isinf(cache.bound[0, 0, len(places) :]).all()
+                caches[n] = cache.value.astype(np.float32)
+            done = total
+
+
+def _other_end(data: Any, bits: int) -> Any:
+    return (
+        block_quantised.unpacked(data, bits).reshape(*data.shape, -1)[..., ::-1].reshape(*data.shape[:-1], -1)
+    )
+
+
+def _as_new(old: Any, new: Any, scale: Any, call: Call, right: Any = attentions.cached) -> Any:
+    held, stands = right(old, new, scale, call)
+    return held, stands if scale is None else concatenate([stands[:, :, : -new.shape[2]], new], axis=2)
+
+
+def _all_that_fit(total: int, cache: Any, call: Call) -> int:
+    return max(0, total - cache.shape[2]) if call.parameter("sliding_window_cache") else 0
+
+
+_samples = functools.cache(samples)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "function", "wrong"),
+    [
+        ("GroupQueryAttention", attentions, "unpacked", _other_end),
+        ("GroupQueryAttention", attentions, "cached", _as_new),
+        ("GroupQueryAttention", attentions, "given_up", _all_that_fit),
+        ("QMoE", experts, "unpacked", _other_end),
+    ],
+)
+def test_a_wrong_kernel_turns_two_cases_red(
+    monkeypatch: pytest.MonkeyPatch, name: str, module: Any, function: str, wrong: Any
+) -> None:
+    """One that reads the last number of a byte first, attends to new keys before they are rounded, or keeps all rows of a
+    cache that slides."""
+    operator = OPERATORS[f"com.microsoft.{name}"]
+    cases = [
+        each for each in _samples(operator.name) if re.search("k_scale=|sliding|zero_points=", each.case.id)
+    ]
+    right = [each.expected for each in cases]
+    with monkeypatch.context() as patched, np.errstate(all="ignore"):
+        patched.setattr(module, function, wrong)
+        red = [
+            each.case.id
+            for each, expected in zip(cases, right, strict=True)
+            for one, other in zip(expected, operator.oracle(each.call, each.inputs, "opencl"), strict=True)
+            if compare(one, nearest(other)).diff is not None
+        ]
+    assert len(set(red)) >= 2
+
+
+def test_attention_with_values_of_another_size_and_a_shared_buffer() -> None:
+    x, w = numbers(1, 2, 3), numbers(3, 2 * 4 + 6)
+    made = x[0].astype(float) @ w.astype(float)
+    q, k, v = made[:, :4], made[:, 4:8], made[:, 8:]
+    wanted = [
+        np.concatenate(
+            [
+                attended(row[s], k[:, s], v[:, t])
+                for s, t in ((slice(2), slice(3)), (slice(2, 4), slice(3, 6)))
+            ]
+        )
+        for row in q
+    ]
+    attributes: dict[str, Value] = {"num_heads": 2, "qkv_hidden_sizes": (4, 4, 6)}
+    holds(asked("Attention", {"input": x, "weights": w}, attributes)[0], [wanted])
+    buffers = {name: numbers(1, 1, 5, 4) for name in ("past_key", "past_value")}
+    new = {name: numbers(1, 2, 4) for name in ("query", "key", "value")}
+    keys, values = (
+        np.concatenate([buffers[f"past_{name}"][0, 0, :2], new[name][0]]).astype(float)
+        for name in ("key", "value")
+    )
+    y, present, _ = asked(
+        "MultiHeadAttention",
+        {**new, **buffers, "past_sequence_length": np.array([2], np.int32)},
+        {"num_heads": 1},
+        3,
+    )
+    holds(y, [[attended(row.astype(float), keys, values) for row in new["query"][0]]])
+    assert isinstance(present, Approx)
+    assert (present.value[0, 0, :4] == keys).all()
+    assert np.isinf(present.bound[0, 0, 4]).all()
+
+
 def test_attention_with_padding_and_earlier_tokens_alone() -> None:
     x, w, b = numbers(2, 3, 4), numbers(4, 12), numbers(12)
     ends = np.array([2, 3], np.int32)
@@ -146,6 +336,37 @@ def test_experts_that_a_router_chooses() -> None:
         "fc2_experts_weights": second,
     }
     holds(asked("MoE", given, {"k": 2, "normalize_routing_weights": 1})[0], wanted)
+
+
+@pytest.mark.parametrize(("bits", "block"), [(2, 0), (4, 0), (8, 0), (2, 16), (4, 16), (8, 16)])
+def test_quantised_experts_with_zero_points_and_weights_of_a_router(bits: int, block: int) -> None:
+    experts, size, inner = 3, 32, 16
+    x, router, mixing = numbers(2, size), numbers(2, experts), numbers(2, experts)
+    given: dict[str, Any] = {"input": x, "router_probs": router, "router_weights": mixing}
+    real: dict[int, Any] = {}
+    for n, (rows, columns) in {1: (inner, size), 2: (size, inner)}.items():
+        q = RANDOM.integers(0, 1 << bits, (experts, rows, columns))
+        blocks = columns // block if block else 1
+        scales = RANDOM.integers(1, 9, (experts, rows, blocks)) / 64
+        zeros = RANDOM.integers(0, 1 << bits, (experts, rows, blocks))
+        real[n] = (q - np.repeat(zeros, columns // blocks, -1)) * np.repeat(scales, columns // blocks, -1)
+        given[f"fc{n}_experts_weights"] = in_bytes(q, bits)
+        given[f"fc{n}_scales"] = (scales if block else scales[..., 0]).astype(np.float32)
+        given[f"fc{n}_zero_points"] = in_bytes(zeros if block else zeros[..., 0], bits)
+    wanted = np.zeros((2, size))
+    for token in range(2):
+        for e in sorted(range(experts), key=lambda e, p=router[token]: -p[e])[:2]:
+            hidden = np.maximum(real[1][e] @ x[token].astype(float), 0)
+            wanted[token] += float(mixing[token, e]) * (real[2][e] @ hidden)
+    attributes: dict[str, Value] = {"k": 2, "expert_weight_bits": bits}
+    holds(asked("QMoE", given, {**attributes, **({"block_size": block} if block else {})})[0], wanted)
+
+
+def in_bytes(q: Any, bits: int) -> Any:
+    """Return numbers of some bits as bytes hold them along the last dimension, the first lowest, zeros at the end."""
+    each = 8 // bits
+    wide = np.pad(q, [(0, 0)] * (q.ndim - 1) + [(0, -q.shape[-1] % each)])
+    return sum(wide[..., n::each] << bits * n for n in range(each)).astype(np.uint8)
 
 
 def test_quantised_sums_and_products_in_fractions() -> None:

@@ -9,8 +9,10 @@ import numpy as np
 from harness.model.case import Tensor, Value
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.operators import OPERATORS
+from harness.operators.base import TensorType
 from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.specs.expectations.expectations import load_expectations
+from harness.specs.sweeps.calls import make_call
 from tests.calling import call_of
 
 
@@ -225,6 +227,30 @@ def test_only_the_first_row_of_an_upper_triangle_is_0() -> None:
     largest = tensor("int64", np.iinfo(np.int64).max)
     assert only(given("triangle_beyond_64_bits", "Trilu", [x, largest], {"upper": 1})) == [[0, 0], [3, 4]]
     assert only(given("triangle_beyond_64_bits", "Trilu", [x, largest], {"upper": 0})) == [[1, 2], [3, 4]]
+
+
+def test_a_mask_puts_attention_bias_within_the_scale_or_lengths_put_it_aside() -> None:
+    """Scores are 0; a bias of 2 log 3 times 1/2 weighs 1 to 3, and mask_filter_value, log 3, does so in its place."""
+    three = float(np.log(3))
+    for name, mask, bias in (
+        ("attention_bias_scaled", [[1, 1]], 2 * three),
+        ("attention_bias_masked", [1], 5),
+    ):
+        given_ = {
+            "query": tensor("float32", [[[0]]]),
+            "key": tensor("float32", [[[0], [0]]]),
+            "value": tensor("float32", [[[4], [8]]]),
+            "key_padding_mask": tensor("int32", mask),
+            "attention_bias": tensor("float32", [[[[0, bias]]]]),
+        }
+        operator = OPERATORS["com.microsoft.MultiHeadAttention"]
+        types = {key: TensorType(each.dtype, each.array.shape) for key, each in given_.items()}
+        call = make_call(
+            operator, 1, types, {"num_heads": 1, "scale": 0.5, "mask_filter_value": three}, {}, None
+        )
+        (found, *_) = DEVIATIONS[name](Deviating(operator, call, given_, "ieee"))
+        assert isinstance(found, Approx)
+        np.testing.assert_allclose(found.value, [[[7]]], rtol=1e-6)
 
 
 def test_each_formula_is_named_by_an_entry() -> None:

@@ -77,6 +77,20 @@ def test_valid_cases_with_elements_count_by_the_call_or_the_only_operator(run: P
     assert measured.targets["dml"] == "onnxruntime 1.24.4, DirectML 1.15.4"
 
 
+def test_the_counts_of_a_table_are_added(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    once = measure([run])
+    old = tmp_path / "old.csv"
+    old.write_text(directml_cells.write_cells(cells(once.ran), once), encoding="utf-8")
+    assert directml_cells.main([str(run), str(old)]) == 0
+    old.write_text(capsys.readouterr().out, encoding="utf-8")
+    found, comments = read_cells(old)
+    twice = {cell.key: cell.ran["dml"] for cell in found if directml_coverage.ran(cell)}
+    assert twice[CoverageKey("ACTIVATION_ELU", "1_0", "FLOAT32")] == Counter(refused=2)
+    assert comments[-1].endswith("Einsum 2")
+
+
 def test_every_operator_has_a_cell_and_each_level_those_it_adds(run: Path) -> None:
     found = {cell.key: cell for cell in cells(measure([run]).ran)}
     assert {f"DML_OPERATOR_{key.operator}" for key in found} == set(operator_names())

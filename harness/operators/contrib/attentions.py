@@ -17,6 +17,7 @@ from harness.operators.bounded import (
     Bounded,
     arithmetic,
     concatenate,
+    converted,
     number,
     repeat,
     stack,
@@ -24,9 +25,11 @@ from harness.operators.bounded import (
     tanh,
     where,
 )
+from harness.operators.contrib.block_quantised import BITS, unpacked
+from harness.operators.contrib.integer_products import Multiply, exactly
 from harness.operators.contrib.qlinear import scale_of, zero_of
 from harness.operators.dimensioned import SMALL, Chosen, Dimensioned, Dimensions
-from harness.operators.formulas import bounded
+from harness.operators.formulas import Either, bounded
 
 # scores = Q K^T scale + attention_bias, less 10000 (mask_filter_value) where a key is padding, -inf where it comes later
 # output = softmax(scores) V                                                          scale = 1 / sqrt(size)
@@ -120,12 +123,13 @@ def attention(
     return _projected(projected if bias is None else projected + bias, call, mask_index, past, attention_bias)
 
 
-def qattention(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+def qattention(
+    call: Call, inputs: Mapping[str, Tensor], declared: str, multiply: Multiply = exactly
+) -> tuple[Expected, ...]:
     """Attend with a projection of quantised numbers."""
     worked = arithmetic(declared, call.outputs[0])
-    exact = (inputs["input"].array.astype(np.int64) - zero_of(inputs, "input_zero_point")) @ (
-        inputs["weight"].array.astype(np.int64) - zero_of(inputs, "weight_zero_point")
-    )
+    zeros = (zero_of(inputs, f"{name}_zero_point") for name in ("input", "weight"))
+    exact = multiply(inputs["input"].array, inputs["weight"].array, *zeros)
     scale = scale_of(inputs, "input_scale", worked) * scale_of(inputs, "weight_scale", worked)
     projected = number(exact.astype(float), worked) * scale + number(inputs["bias"], worked)
     mask, past = inputs.get("mask_index"), inputs.get("past")
@@ -148,13 +152,16 @@ def multi_head(
             for part, start, end in zip(parts, at[:-1], at[1:], strict=True)
         ]
     q, k, v = (part if part.ndim == 4 else by_heads(part, heads) for part in parts)
+    shared = call.parameter("past_sequence_length")
     if past_key is not None:
-        k, v = concatenate([past_key, k], axis=2), concatenate([past_value, v], axis=2)
+        before = slice(None if shared is None else shared[0])
+        k, v = (concatenate([past[:, :, before], x], axis=2) for past, x in ((past_key, k), (past_value, v)))
     queries, keys = q.shape[2], k.shape[2]
     closed = later(queries, keys) if call.parameter("unidirectional") else None
     y, found = attend(
         AttendedHeads(q, k, v), call, [attention_bias, padding(key_padding_mask, call, queries, keys)], closed
     )
+    k, v = (k, v) if shared is None else (_filled(each, past_key.shape[2], 2) for each in (k, v))
     return joined(y), k, v, found
 
 
@@ -185,11 +192,14 @@ def rotated(x: Bounded, cos: Bounded, sin: Bounded, interleaved: bool) -> Bounde
 # each query attends to the keys up to its own (causal), with local_window_size to so many before its own; softcap s: s tanh(scores / s)
 # smooth softmax: exp(score) / (sum of exp(score) + exp(head_sink)), head_sink 0 where it is left out
 # of batch b seqlens_k[b] + 1 keys are valid, and query_seqlens[b] queries, usually min(S, seqlens_k[b] + 1); what follows is open
+# a quantised cache holds round(x / scale) of 8 or 4 bits, and queries attend to the numbers that it stands for
+# a cache of C rows for a window W (sliding_window_cache) holds of T keys the last T - G ceil((T - C) / G), G = C - W + 1, all up to C
 def group_query(
     query: Bounded, seqlens_k: Array, call: Call, key: Any = None, value: Any = None, past_key: Any = None,
     past_value: Any = None, cos_cache: Any = None, sin_cache: Any = None, position_ids: Any = None,
-    attention_bias: Any = None, head_sink: Any = None, query_seqlens: Array | None = None,
-) -> tuple[Bounded, ...]:  # fmt: skip
+    attention_bias: Any = None, head_sink: Any = None, k_scale: Any = None, v_scale: Any = None,
+    query_seqlens: Array | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
     """Attend by the formula above, a batch at a time, since each has its own length."""
     heads, groups = call.parameter("num_heads"), call.parameter("kv_num_heads")
     if key is None:
@@ -197,6 +207,7 @@ def group_query(
         cut = (heads * size, (heads + groups) * size)
         query, key, value = query[..., : cut[0]], query[..., cut[0] : cut[1]], query[..., cut[1] :]
     q, k, v = by_heads(query, heads), by_heads(key, groups), by_heads(value, groups)
+    slides = bool(call.parameter("sliding_window_cache"))
     found = []
     for batch, last in enumerate(seqlens_k.reshape(-1).tolist()):
         new = min(q.shape[2], last + 1) if query_seqlens is None else int(query_seqlens[batch])
@@ -210,22 +221,66 @@ def group_query(
                 bool(call.parameter("rotary_interleaved")),
             )
             one = AttendedHeads(rotated(one.q, *angles), rotated(one.k, *angles), one.v)
-        if past_key is not None:
-            old = (past_key[batch : batch + 1, :, :before], past_value[batch : batch + 1, :, :before])
-            one = AttendedHeads(
-                one.q, concatenate([old[0], one.k], axis=2), concatenate([old[1], one.v], axis=2)
-            )
+        first, kept = (given_up(rows, past_key, call) for rows in (before, last + 1))
+        olds = (
+            each if each is None else each[batch : batch + 1, :, : before - first]
+            for each in (past_key, past_value)
+        )
+        held = [
+            cached(old, x, scale, call)
+            for old, x, scale in zip(olds, (one.k, one.v), (k_scale, v_scale), strict=True)
+        ]
         more = attention_bias
         if more is not None:
-            more = more[min(batch, len(more.value) - 1) :][:1, :, :new, : last + 1]
-        found.append((_grouped(one, call, more, head_sink), one.k, one.v))
-    y, *caches = zip(*found, strict=True)
+            more = more[min(batch, len(more.value) - 1) :][:1, :, :new, first : last + 1]
+        attended = _grouped(AttendedHeads(one.q, *(stands for _, stands in held)), call, more, head_sink)
+        found.append((*attended, *(cache[..., kept - first :, :] for cache, _ in held)))
+    y, scores, *caches = zip(*found, strict=True)
     total = call.parameter("total_sequence_length", None)
     most = q.shape[2] if past_key is None else past_key.shape[2] + (q.shape[2] if total is None else 0)
-    most = most if total is None else max(most, int(np.max(total)))
-    return concatenate([_filled(each, q.shape[2], 1) for each in y], axis=0), *(
-        concatenate([_filled(each, most, 2) for each in cache], axis=0) for cache in caches
+    most = most if total is None or slides else max(most, int(np.max(total)))
+    output, keys, values = (
+        concatenate([_filled(each, extent, axis) for each in parts], axis=0)
+        if isinstance(parts[0], Bounded)
+        else Either(*_packed(np.concatenate(parts, axis=1), call))
+        for parts, extent, axis in ((y, q.shape[2], 1), *((cache, most, 2) for cache in caches))
     )
+    shares = (
+        () if len(call.outputs) < 4 else [_filled(_filled(each, q.shape[2], 2), most, 3) for each in scores]
+    )
+    return output, keys, values, *([concatenate(shares)] if shares else [])
+
+
+def given_up(total: int, cache: Any, call: Call) -> int:
+    """Return how many of so many keys a cache does not hold any more."""
+    if not call.parameter("sliding_window_cache"):
+        return 0
+    capacity: int = cache.shape[2]
+    at_once: int = capacity - call.parameter("local_window_size") + 1
+    return max(0, -(-(total - capacity) // at_once)) * at_once
+
+
+def cached(old: Any, new: Bounded, scale: Any, call: Call) -> tuple[Any, Bounded]:
+    """Return a cache with new rows behind it, and the numbers that it stands for. A quantised one is three: with the nearest
+    integers, the least and the greatest within the bound."""
+    if scale is None:
+        whole = new if old is None else concatenate([old, new], axis=2)
+        return whole, whole
+    bits, scale = call.parameter("kv_cache_bit_width"), converted(scale, new.arithmetic.form.dtype)
+    exact = new / scale
+    near = [exact.value, exact.value - exact.error, exact.value + exact.error]
+    added = np.clip(np.rint(near), -(1 << bits - 1), (1 << bits - 1) - 1)
+    past = old if bits == 8 else unpacked(old, 4) - 8
+    held = np.concatenate([np.broadcast_to(past, (3, *past.shape)), added], axis=3)
+    return held, Bounded(held[0], held[2] - held[1], new.arithmetic) * scale
+
+
+def _packed(caches: Array, call: Call) -> Array:
+    """Return integers as a cache holds them: of 4 bits two in a byte, the first one lowest, 8 for 0."""
+    if call.parameter("kv_cache_bit_width") == 8:
+        return caches.astype(np.int8)
+    raised = caches.astype(np.uint8) + np.uint8(8)
+    return np.asarray(raised[..., 0::2] | raised[..., 1::2] << 4)
 
 
 def _filled(found: Bounded, rows: int, axis: int) -> Bounded:
@@ -236,7 +291,7 @@ def _filled(found: Bounded, rows: int, axis: int) -> Bounded:
     )
 
 
-def _grouped(h: AttendedHeads, call: Call, more: Any, sink: Any) -> Bounded:
+def _grouped(h: AttendedHeads, call: Call, more: Any, sink: Any) -> tuple[Bounded, Bounded]:
     share = call.parameter("num_heads") // call.parameter("kv_num_heads")
     k, v = (repeat(each, share, axis=1) for each in (h.k, h.v))
     scores = (h.q @ swapaxes(k, -1, -2)) * _scale(call, h)
@@ -248,13 +303,13 @@ def _grouped(h: AttendedHeads, call: Call, more: Any, sink: Any) -> Bounded:
         closed = closed | (np.arange(keys) <= np.arange(queries)[:, None] + keys - queries - window)
     scores = scores if more is None else scores + more
     scores = where(np.broadcast_to(closed, scores.shape), np.full(scores.shape, -np.inf), scores)
-    if sink is None and call.parameter("smooth_softmax") <= 0:
-        return joined(weights(scores, np.zeros((*scores.shape[:-1], 1), bool), call) @ v)
-    one = scores[..., :1]
-    extra = where(np.ones(one.shape, bool), np.zeros(one.shape), one)
-    extra = extra if sink is None else extra + sink.reshape(1, -1, 1, 1)
-    wide = concatenate([scores, extra], axis=-1)
-    return joined(weights(wide, np.zeros((*wide.shape[:-1], 1), bool), call)[..., :-1] @ v)
+    if sink is not None or call.parameter("smooth_softmax") > 0:
+        one = scores[..., :1]
+        extra = where(np.ones(one.shape, bool), np.zeros(one.shape), one)
+        extra = extra if sink is None else extra + sink.reshape(1, -1, 1, 1)
+        scores = concatenate([scores, extra], axis=-1)
+    found = weights(scores, np.zeros((*scores.shape[:-1], 1), bool), call)[..., :keys]
+    return joined(found @ v), found
 
 
 def rotary_embedding(
@@ -298,6 +353,12 @@ def _past(name: str) -> Any:
             return "as many keys as queries where each attends to earlier ones"
         if n.get("X", n.get("H")) != n.get("H") and n["P"]:
             return "cached values have the size of keys"
+        if "past_sequence_length" in n and not 0 <= n["past_sequence_length"] <= n["P"] - n["L"]:
+            return "a shared buffer has rows for what is cached and what is new"
+        if (sizes := n.get("qkv_hidden_sizes")) and (
+            len(sizes) != 3 or sizes[0] != sizes[1] or sum(sizes) != n["W"] or sizes[2] % n["num_heads"]
+        ):
+            return "hidden sizes of queries, keys and values, the first two alike"
         return None if n["num_heads"] > 0 and n.get("H", 0) > 0 else "heads divide the hidden size"
 
     return rule
@@ -308,20 +369,35 @@ def _ragged(raw: Array, n: Dimensions) -> Array:
     return np.asarray(np.where(np.arange(len(raw)) == 0, n["P"], raw % (n["P"] + 1)))
 
 
+def _latest(raw: Array, n: Dimensions) -> Array:
+    """Lengths up to that of the first batch, which is the greatest."""
+    total, new = n["total_sequence_length"], n["S"]
+    return np.asarray(np.where(np.arange(len(raw)) == 0, total - 1, new - 1 + raw % (total - new + 1)))
+
+
 def _no_groups(n: Dimensions, call: Call) -> str | None:
     heads, groups = n["num_heads"], n["kv_num_heads"]
     if heads < 1 or groups < 1 or heads % groups:
         return "kv_num_heads divides num_heads"
     if "key" in call.inputs and n["KV"] != groups * n["H"]:
         return "keys and values have kv_num_heads heads of the size of the queries'"
-    if n["P"] < n.get("total_sequence_length", 0) != n["P"] + n["S"]:
+    if n["sliding_window_cache"]:
+        if not 0 < n["local_window_size"] <= n["P"]:
+            return "a cache that slides has the rows of its window"
+    elif n["P"] < n.get("total_sequence_length", 0) != n["P"] + n["S"]:
         return "a cache that grows by what is new, or one that holds it already"
     if n["P"] and "past_key" not in call.inputs:
         return "as many keys as queries without a cache"
-    if {call.inputs[name].dtype for name in ("past_key", "past_value") if name in call.inputs} - {
-        call.first.dtype
+    types = {call.inputs[name].dtype for name in ("past_key", "past_value") if name in call.inputs}
+    scales = {call.inputs[name].shape == (1,) for name in ("k_scale", "v_scale") if name in call.inputs}
+    ways = {call.parameter(f"{each}_quant_type") for each in "kv"}
+    if ways == {"NONE"}:
+        if scales or types - {call.first.dtype} or "kv_cache_bit_width" in call.attributes:
+            return "a cache that is not quantised has the type of the query, and no scales"
+    elif types != {{8: "int8", 4: "uint8"}.get(call.parameter("kv_cache_bit_width"))} or scales != {
+        each == "PER_TENSOR" for each in ways
     }:
-        return "a cache that is not quantised has the type of the query"
+        return "a quantised cache of 8 bits, or of 4 in bytes, with a scale or one for each channel"
     if n["P"] and n["S"] > 1 < n["B"] and "query_seqlens" not in call.inputs:
         return "one batch where several tokens follow a cache"
     if n["H"] % (16 if call.parameter("do_rotary", 0) else 8) or n["Q"] % n["H"]:
@@ -331,8 +407,10 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
 
 
 _PACKED = {
-    "V": lambda n: n["W"] // 3,
-    "H": lambda n: n["V"] // n["num_heads"] if n["V"] % n["num_heads"] == 0 else 0,
+    "V": lambda n: n["qkv_hidden_sizes"][2] if "qkv_hidden_sizes" in n else n["W"] // 3,
+    "K": lambda n: n["qkv_hidden_sizes"][0] if "qkv_hidden_sizes" in n else n["V"],
+    "H": lambda n: n["K"] // n["num_heads"] if n["K"] % n["num_heads"] == 0 else 0,
+    "X": lambda n: n["V"] // n["num_heads"],
     "E": lambda n: 2 * n["B"],
     **_CACHED,
 }
@@ -370,8 +448,8 @@ OPERATORS = (
         Dimensioned(
             "query: B S D | B S num_heads 3 H; key: B L D | B num_heads L H | B L num_heads 2 H; value: B L V | B num_heads L X; bias: W; "
             "key_padding_mask: B T | B | B S T; attention_bias: B num_heads S T | 1 1 S T; past_key: B num_heads P H; "
-            "past_value: B num_heads P H",
-            "B S V; B num_heads T H; B num_heads T X; B num_heads S T",
+            "past_value: B num_heads P H; past_sequence_length: 1",
+            "B S V; B num_heads rows H; B num_heads rows X; B num_heads S T",
             {
                 "D": lambda n: n["num_heads"] * n["H"],
                 "H": lambda n: n["D"] // n["num_heads"] if n["D"] % n["num_heads"] == 0 else 0,
@@ -379,26 +457,29 @@ OPERATORS = (
                 "V": lambda n: n["num_heads"] * n["X"] if "value" in n["inputs"] else n["D"],
                 "L": lambda n: n["L"] if "key" in n["inputs"] else n["S"],
                 "W": lambda n: 2 * n["D"] + n["V"],
-                "T": lambda n: n["P"] + n["L"],
+                "T": lambda n: n.get("past_sequence_length", n["P"]) + n["L"],
                 "P": lambda n: n["T"] - n["L"],
+                "rows": lambda n: n["P"] if "past_sequence_length" in n else n["T"],
             },
             _past("past_key"),
             {"key_padding_mask": (*MASKS, LENGTHS)},
             defaults={"P": 0},
         ),
         bounded(multi_head),
+        constants={"past_sequence_length": 1},
     ),
     Operator(
         "com.microsoft.GroupQueryAttention",
         Dimensioned(
-            "query: B S Q; key: B S KV; value: B S KV; past_key: B kv_num_heads P H; past_value: B kv_num_heads P H; seqlens_k: B; "
+            "query: B S Q; key: B S KV; value: B S KV; past_key: B kv_num_heads P width; past_value: B kv_num_heads P width; seqlens_k: B; "
             "total_sequence_length:  | 1; cos_cache: M R; sin_cache: M R; position_ids: B S; attention_bias: B num_heads S T | 1 1 S T; "
-            "head_sink: num_heads; query_seqlens: B",
-            "B S O; B kv_num_heads T H; B kv_num_heads T H",
+            "head_sink: num_heads; k_scale: 1 | 1 kv_num_heads 1 H; v_scale: 1 | 1 kv_num_heads 1 H; query_seqlens: B",
+            "B S O; B kv_num_heads rows width; B kv_num_heads rows width; B num_heads S T",
             {
                 "H": lambda n: (
                     n["Q"] // (n["num_heads"] + (0 if "key" in n["inputs"] else 2 * n["kv_num_heads"]))
                 ),
+                "width": lambda n: n["H"] // (2 if n.get("kv_cache_bit_width") == 4 else 1),
                 "O": lambda n: n["num_heads"] * n["H"],
                 "R": lambda n: n["H"] // 2,
                 "T": lambda n: (
@@ -406,12 +487,14 @@ OPERATORS = (
                     if "total_sequence_length" in n
                     else n["P"] + n["S"]
                 ),
+                "rows": lambda n: n["P"] if n["sliding_window_cache"] else n["T"],
             },
             _no_groups,
             {
                 "seqlens_k": (
                     Chosen("full", lambda raw, n: raw * 0 + n["S"] + n["P"] - 1),
                     Chosen("ragged", _ragged),
+                    Chosen("latest", _latest),
                     Chosen(
                         "used",
                         lambda raw, n: n["S"] - 1 + raw % (n["total_sequence_length"] + 1 - 2 * n["S"]),
@@ -419,6 +502,13 @@ OPERATORS = (
                     Chosen(
                         "prompts", lambda raw, n: np.where(np.arange(len(raw)) == 0, n["S"] - 1, raw % n["S"])
                     ),
+                ),
+                **dict.fromkeys(
+                    ("key", "value"), (Chosen("sixteenths", lambda raw, _: (raw % 29 - 14) / 16 + 1 / 64),)
+                ),
+                **dict.fromkeys(("past_key", "past_value"), BITS),
+                **dict.fromkeys(
+                    ("k_scale", "v_scale"), (Chosen("eighths", lambda raw, _: 0.125 / (1 + raw % 2)),)
                 ),
                 "total_sequence_length": (Chosen("total", lambda raw, n: raw * 0 + n["S"] + n["P"]),),
                 "query_seqlens": (Chosen("chunks", lambda raw, n: raw % (n["S"] + 1)),),

@@ -9,7 +9,7 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator
 from harness.operators.bounded import Bounded, converted, maximum, minimum, sigmoid, stack, take_along_axis
-from harness.operators.contrib.block_quantised import blockwise, unpacked
+from harness.operators.contrib.block_quantised import BITS, blockwise, unpacked
 from harness.operators.dimensioned import SCALES, SMALL, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import gelu
 from harness.operators.formulas import bounded
@@ -45,9 +45,9 @@ def _swiglu(x: Bounded, call: Call) -> Bounded:
 
 def moe(
     input: Bounded, router_probs: Bounded, fc1_experts_weights: Bounded, fc2_experts_weights: Bounded, call: Call,
-    fc1_experts_bias: Any = None, fc2_experts_bias: Any = None,
+    fc1_experts_bias: Any = None, fc2_experts_bias: Any = None, router_weights: Any = None,
 ) -> Bounded:  # fmt: skip
-    """Mix by the formula above; routers that rate two experts alike are not given."""
+    """Mix by the formula above, with `router_weights` in place of p; routers that rate two experts alike are not given."""
     x = input.reshape(-1, input.shape[-1])
     found = []
     for e in range(router_probs.shape[-1]):
@@ -59,7 +59,8 @@ def moe(
         found.append(y if fc2_experts_bias is None else y + fc2_experts_bias[e])
     every = stack(found, axis=1)
     best = np.argsort(-router_probs.value, axis=-1, kind="stable")[:, : call.parameter("k")]
-    p = take_along_axis(softmax(router_probs, -1), best, axis=-1)
+    rated = softmax(router_probs, -1) if router_weights is None else router_weights
+    p = take_along_axis(rated, best, axis=-1)
     p = p / p.sum(-1, keepdims=True) if call.parameter("normalize_routing_weights") else p
     mixed = (take_along_axis(every, best[..., None], axis=1) * p.reshape(*p.shape, 1)).sum(1)
     return mixed.reshape(input.shape)
@@ -68,23 +69,34 @@ def moe(
 def qmoe(
     input: Bounded, router_probs: Bounded, fc1_experts_weights: Array, fc1_scales: Bounded, fc2_experts_weights: Array,
     fc2_scales: Bounded, call: Call, fc1_experts_bias: Any = None, fc2_experts_bias: Any = None,
+    fc1_zero_points: Any = None, fc2_zero_points: Any = None, router_weights: Any = None,
 ) -> Bounded:  # fmt: skip
-    """Mix by the formula above with weights (q - 2**(bits - 1)) scale."""
-    pairs = ((fc1_experts_weights, fc1_scales), (fc2_experts_weights, fc2_scales))
-    own = input.arithmetic.form.dtype
-    first, second = (_weights(packed, converted(scales, own), call) for packed, scales in pairs)
-    return moe(input, router_probs, first, second, call, fc1_experts_bias, fc2_experts_bias)
-
-
-def _weights(packed: Array, scales: Bounded, call: Call) -> Bounded:
-    bits = call.parameter("expert_weight_bits")
-    q = unpacked(packed, bits) - 2.0 ** (bits - 1)
-    wide = (
-        scales.reshape(*scales.shape, 1)
-        if scales.ndim == 2
-        else blockwise(scales, call.parameter("block_size"), q.shape[-1])
+    """Mix by the formula above with weights (q - zero_points) scale, without zero points 2**(bits - 1)."""
+    first, second = (
+        _weights(packed, converted(scales, input.arithmetic.form.dtype), zero, call)
+        for packed, scales, zero in (
+            (fc1_experts_weights, fc1_scales, fc1_zero_points),
+            (fc2_experts_weights, fc2_scales, fc2_zero_points),
+        )
     )
-    found: Bounded = wide * q
+    return moe(input, router_probs, first, second, call, fc1_experts_bias, fc2_experts_bias, router_weights)
+
+
+def _weights(packed: Array, scales: Bounded, zero: Array | None, call: Call) -> Bounded:
+    bits = call.parameter("expert_weight_bits")
+    q = unpacked(packed, bits)
+
+    def wide(each: Any) -> Any:
+        """Return a number of each row, or of each block of one, for each element."""
+        block = q.shape[-1] if scales.ndim == 2 else call.parameter("block_size")
+        return blockwise(each.reshape(*q.shape[:2], -1), block, q.shape[-1])
+
+    shift = (
+        np.full(scales.shape, 1 << bits - 1)
+        if zero is None
+        else unpacked(zero, bits)[..., : scales.shape[-1]]
+    )
+    found: Bounded = wide(scales) * (q - wide(shift)).astype(float)
     return found
 
 
@@ -93,15 +105,19 @@ def _cannot(n: Dimensions, call: Call) -> str | None:
         return "k experts of those there are"
     if n["F"] != n["I"] * (2 if call.parameter("activation_type") == "swiglu" else 1):
         return "fc1 has as many rows as fc2 has columns, twice as many for swiglu"
+    if call.parameter("activation_type") == "swiglu" and n["swiglu_fusion"] not in (1, 2):
+        return "fc3 is fused"
+    rank = 3 if n.get("block_size", 0) else 2
+    apart = (f"fc{m}_{part}" for m in (1, 2) for part in ("scales", "zero_points"))
+    ranks = {len(call.inputs[name].shape) for name in apart if name in call.inputs}
     return (
         None
-        if call.parameter("activation_type") != "swiglu" or n["swiglu_fusion"] in (1, 2)
-        else "fc3 is fused"
+        if ranks <= {rank}
+        else "a scale and a zero point for each row, or with block_size for each block"
     )
 
 
 UNLIKE = (Chosen("unlike", lambda raw, _: np.argsort(np.argsort(raw, axis=-1), axis=-1) / 4.0 - 1),)
-BITS = (Chosen("bits", lambda raw, _: raw),)
 OPERATORS = (
     Operator(
         "com.microsoft.MoE",
@@ -120,7 +136,8 @@ OPERATORS = (
         "com.microsoft.QMoE",
         Dimensioned(
             "input: T D | B S D; router_probs: T E; fc1_experts_weights: E F packed; fc1_scales: E F | E F blocks; fc1_experts_bias: E F; "
-            "fc2_experts_weights: E D packed2; fc2_scales: E D | E D blocks2; fc2_experts_bias: E D",
+            "fc2_experts_weights: E D packed2; fc2_scales: E D | E D blocks2; fc2_experts_bias: E D; "
+            "fc1_zero_points: E zeros | E F zero_blocks; fc2_zero_points: E zeros2 | E D zero_blocks2; router_weights: T E",
             "*",
             {
                 "T": lambda n: n["B"] * n["S"],
@@ -129,14 +146,19 @@ OPERATORS = (
                 "I": lambda n: n["packed2"] * 8 // n["expert_weight_bits"],
                 "blocks": lambda n: n["D"] // n["block_size"],
                 "blocks2": lambda n: n["I"] // n["block_size"],
+                "zeros": lambda n: -(-n["F"] * n["expert_weight_bits"] // 8),
+                "zeros2": lambda n: -(-n["D"] * n["expert_weight_bits"] // 8),
+                "zero_blocks": lambda n: -(-n["blocks"] * n["expert_weight_bits"] // 8),
+                "zero_blocks2": lambda n: -(-n["blocks2"] * n["expert_weight_bits"] // 8),
             },
             _cannot,
             {
                 "router_probs": UNLIKE,
-                "fc1_experts_weights": BITS,
-                "fc2_experts_weights": BITS,
-                "fc1_scales": (SMALL, SCALES),
-                "fc2_scales": (SMALL, SCALES),
+                "router_weights": (SCALES,),
+                **dict.fromkeys(
+                    (f"fc{n}_{part}" for n in (1, 2) for part in ("experts_weights", "zero_points")), BITS
+                ),
+                **dict.fromkeys(("fc1_scales", "fc2_scales"), (SMALL, SCALES)),
             },
         ),
         bounded(qmoe),

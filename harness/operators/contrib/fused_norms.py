@@ -100,13 +100,12 @@ def gated_rms_norm(X: Bounded, scale: Bounded, gate: Bounded, epsilon: float, ac
 
 
 # X / rms(X) scale, over each branch                                                (BranchwiseRMSNorm)
-def branchwise_rms_norm(X: Bounded, epsilon: float, num_branches: int, scale: Any = None) -> Bounded:
-    branches = num_branches or X.shape[-2]
-    x = X.reshape(*X.shape[:-1], branches, X.shape[-1] // branches) if num_branches else X
+def rms_by_branch(X: Bounded, epsilon: float, num_branches: int, scale: Any = None) -> Bounded:
+    x = X.reshape(*X.shape[:-1], num_branches, X.shape[-1] // num_branches) if num_branches else X
     y = normalised(x, epsilon, mean=False)[0]
     if scale is not None:
         weight = converted(scale, y.arithmetic.form.dtype)
-        y = y * (weight.reshape(branches, -1) if weight.size == x.shape[-2] * x.shape[-1] else weight)
+        y = y * (weight.reshape(x.shape[-2:]) if weight.size == np.prod(x.shape[-2:]) else weight)
     return y.reshape(X.shape)
 
 
@@ -178,8 +177,6 @@ OPERATORS = (
         bounded(gated_rms_norm),
     ),
     Operator(
-        "com.microsoft.BranchwiseRMSNorm",
-        Dimensioned("X: ... H; scale: *", "... H"),
-        bounded(branchwise_rms_norm),
+        "com.microsoft.BranchwiseRMSNorm", Dimensioned("X: ... H; scale: *", "... H"), bounded(rms_by_branch)
     ),
 )

@@ -46,34 +46,18 @@ def _turned(x: Any, transposed: int, batch: int) -> Any:
 
 
 def fused_matmul(
-    A: Bounded,
-    B: Bounded,
-    alpha: float,
-    transA: int,
-    transB: int,
-    transBatchA: int = 0,
-    transBatchB: int = 0,
-    activation: str | None = None,
-    activation_alpha: float | None = None,
-    activation_beta: float | None = None,
-) -> Bounded:
+    A: Bounded, B: Bounded, alpha: float, transA: int, transB: int, transBatchA: int = 0, transBatchB: int = 0,
+    activation: str | None = None, activation_alpha: float | None = None, activation_beta: float | None = None,
+) -> Bounded:  # fmt: skip
     """Multiply by the formula above."""
     y = np.matmul(_turned(A, transA, transBatchA), _turned(B, transB, transBatchB)) * alpha
     return activated(y, activation, activation_alpha, activation_beta)
 
 
 def fused_gemm(
-    A: Any,
-    B: Any,
-    alpha: float,
-    beta: float,
-    transA: int,
-    transB: int,
-    C: Any = None,
-    activation: str | None = None,
-    activation_alpha: float | None = None,
-    activation_beta: float | None = None,
-) -> Any:
+    A: Any, B: Any, alpha: float, beta: float, transA: int, transB: int, C: Any = None,
+    activation: str | None = None, activation_alpha: float | None = None, activation_beta: float | None = None,
+) -> Any:  # fmt: skip
     """Multiply and add as Gemm does, then apply the activation, of integers Relu."""
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
     if not isinstance(y, Bounded):
@@ -82,15 +66,9 @@ def fused_gemm(
 
 
 def fused_conv(
-    X: Bounded,
-    W: Bounded,
-    group: int,
-    call: Call,
-    B: Any = None,
-    Z: Any = None,
-    activation: str | None = None,
+    X: Bounded, W: Bounded, group: int, call: Call, B: Any = None, Z: Any = None, activation: str | None = None,
     activation_params: tuple[float, ...] = (),
-) -> Bounded:
+) -> Bounded:  # fmt: skip
     """Convolve, add, then apply the activation."""
     y = conv(X, W, group, call, B)
     return activated(y if Z is None else y + Z, activation, *activation_params)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,13 @@ from harness.operators.quantization.quantising import rounded
 # QGemm:                 Y = alpha a_scale b_scale ((A' - a_zero_point) (B' - b_zero_point) + C), quantised where y_scale is given
 
 
-def _less(inputs: Mapping[str, Tensor], name: str, zero: str) -> Array:
-    return np.asarray(inputs[name].array.astype(np.int64) - zero_of(inputs, zero))
+Multiply = Callable[[Array, Array, Any, Any], Array]
+"""Multiplies integers less their zero points, which are numbers or, of the second ones, a vector along the columns."""
+
+
+def exactly(a: Array, b: Array, a_zero: Any, b_zero: Any) -> Array:
+    """Multiply without wrapping."""
+    return np.asarray((a.astype(np.int64) - a_zero) @ (b.astype(np.int64) - b_zero))
 
 
 def _finished(y: Bounded, inputs: Mapping[str, Tensor], dtype: str) -> tuple[Expected, ...]:
@@ -31,31 +36,48 @@ def _finished(y: Bounded, inputs: Mapping[str, Tensor], dtype: str) -> tuple[Exp
     return ((y if bias is None else y + number(bias, y.arithmetic)).stored(dtype),)
 
 
-def integer_to_float(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+def integer_to_float(
+    call: Call, inputs: Mapping[str, Tensor], declared: str, multiply: Multiply = exactly
+) -> tuple[Expected, ...]:
     """Multiply by the formula above."""
     worked = arithmetic(declared, call.outputs[0])
-    exact = _less(inputs, "A", "a_zero_point") @ _less(inputs, "B", "b_zero_point")
+    zeros = (zero_of(inputs, "a_zero_point"), zero_of(inputs, "b_zero_point"))
+    exact = multiply(inputs["A"].array, inputs["B"].array, *zeros)
     a, b = (scale_of(inputs, f"{name}_scale", worked) for name in "ab")
     return _finished(number(exact.astype(float), worked) * (a * b), inputs, call.outputs[0])
 
 
-def dynamic_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
-    """Multiply by the formula above; an element of A near a tie may be quantised to either integer."""
+def dynamic_matmul(
+    call: Call, inputs: Mapping[str, Tensor], declared: str, multiply: Multiply = exactly
+) -> tuple[Expected, ...]:
+    """Multiply by the formula above; an element of A near a tie may be quantised to either integer, which changes the sums
+    of another way to multiply by up to twice as much, and so may its zero point, which that way alone sees."""
     worked = arithmetic(declared, "float32")
-    q, scale = quantised_anew(inputs, worked)
+    q, zero, scale = quantised_anew(inputs, worked)
+    b, b_zero = inputs["B"].array, zero_of(inputs, "b_zero_point")
     with np.errstate(all="ignore"):
-        exact = q @ number(_less(inputs, "B", "b_zero_point").astype(float), worked)
-        return _finished(exact * (scale * scale_of(inputs, "b_scale", worked)), inputs, "float32")
+        y = q @ number((b - b_zero).astype(float), worked)
+        if multiply is not exactly:
+            zeros = (np.clip(zero.value + by, 0, 255) for by in (0.0, -zero.error, zero.error))
+            found = np.array(
+                [
+                    multiply((q.value + each).astype(np.uint8), b, each.astype(np.int64), b_zero)
+                    for each in zeros
+                ],
+                float,
+            )
+            y = Bounded(found[0], np.abs(found - found[0]).max(0) + 2 * y.error, worked)
+        return _finished(y * (scale * scale_of(inputs, "b_scale", worked)), inputs, "float32")
 
 
-def quantised_anew(inputs: Mapping[str, Tensor], worked: Arithmetic) -> tuple[Bounded, Bounded]:
-    """Return A as DynamicQuantizeLinear quantises it, less its zero point, and the scale."""
+def quantised_anew(inputs: Mapping[str, Tensor], worked: Arithmetic) -> tuple[Bounded, Bounded, Bounded]:
+    """Return A as DynamicQuantizeLinear quantises it, less its zero point, that zero point, and the scale."""
     a = number(inputs["A"], worked)
     least, most = minimum(a.min(), 0.0), maximum(a.max(), 0.0)
     with np.errstate(all="ignore"):
         scale = (most - least) / 255.0
         zero = _integers(-least / scale)
-        return minimum(maximum(_integers(a / scale), -zero), 255.0 - zero), scale
+        return minimum(maximum(_integers(a / scale), -zero), 255.0 - zero), zero, scale
 
 
 def summed_as_reals(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
@@ -65,7 +87,7 @@ def summed_as_reals(call: Call, inputs: Mapping[str, Tensor], declared: str) -> 
         if "a_scale" in inputs:
             a = real(inputs, "A", "a_scale", "a_zero_point", worked)
         else:
-            q, scale = quantised_anew(inputs, worked)
+            q, _, scale = quantised_anew(inputs, worked)
             a = q * scale
         return _finished(a @ real(inputs, "B", "b_scale", "b_zero_point", worked), inputs, call.outputs[0])
 
@@ -76,13 +98,14 @@ def _integers(x: Bounded) -> Bounded:
     return Bounded(value, np.maximum(most - value, value - least), x.arithmetic)
 
 
-def qgemm(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+def qgemm(
+    call: Call, inputs: Mapping[str, Tensor], declared: str, multiply: Multiply = exactly
+) -> tuple[Expected, ...]:
     """Multiply by the formula above."""
     worked = arithmetic(declared, "float32")
-    left, right = (inputs[name].array.astype(np.int64) for name in "AB")
-    a = (left.T if call.parameter("transA") else left) - zero_of(inputs, "a_zero_point")
-    b = (right.T if call.parameter("transB") else right) - zero_of(inputs, "b_zero_point")
-    exact = a @ b + (inputs["C"].array.astype(np.int64) if "C" in inputs else 0)
+    a, b = (inputs[name].array.T if call.parameter(f"trans{name}") else inputs[name].array for name in "AB")
+    exact = multiply(a, b, zero_of(inputs, "a_zero_point"), zero_of(inputs, "b_zero_point"))
+    exact = exact + (inputs["C"].array.astype(np.int64) if "C" in inputs else 0)
     factor = (
         scale_of(inputs, "a_scale", worked) * scale_of(inputs, "b_scale", worked) * call.parameter("alpha")
     )

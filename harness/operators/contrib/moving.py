@@ -79,11 +79,8 @@ def _cannot_unfold(call: Call) -> str | None:
     shape, dim = call.first.shape, call.parameter("dim")
     if not -len(shape) <= dim < len(shape):
         return "dim in [-r, r-1]"
-    return (
-        None
-        if 0 < call.parameter("size") <= shape[dim] and call.parameter("step") > 0
-        else "size within the dimension, step above 0"
-    )
+    fits = 0 < call.parameter("size") <= shape[dim] and call.parameter("step") > 0
+    return None if fits else "size within the dimension, step above 0"
 
 
 # a score becomes -inf where its token would end n tokens that stand in input_ids already      (NGramRepeatBlock)
@@ -224,11 +221,7 @@ OPERATORS = (
         outputs=lambda call: ((UNKNOWN,), call.first.shape, (UNKNOWN,)),
     ),
     Operator(
-        "com.microsoft.ExpandDims",
-        MOVING,
-        moved(expand_dims),
-        _cannot_expand,
-        constants={"axis": UNKNOWN},
+        "com.microsoft.ExpandDims", MOVING, moved(expand_dims), _cannot_expand, constants={"axis": UNKNOWN}
     ),
     Operator("com.microsoft.UnfoldTensor", MOVING, moved(unfold), _cannot_unfold),
     Operator(

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from harness.model.case import Tensor
+from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import summed_as_reals
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.quantised import products_in_pairs
 from harness.operators.formulas import bounded
 
 
 @deviation
 def bias_scaled(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat, DynamicQuantizeMatMul: (A B a_scale + bias) b_scale."""
+    return asked.formula(inputs=_with_bias_scaled(asked))
+
+
+@deviation
+def bias_scaled_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat, DynamicQuantizeMatMul: the same of products in pairs."""
+    return products_in_pairs(asked._replace(inputs=_with_bias_scaled(asked)))
+
+
+def _with_bias_scaled(asked: Deviating) -> dict[str, Tensor]:
     bias, scale = asked.inputs["bias"], asked.inputs["b_scale"]
-    scaled = Tensor(bias.dtype, bias.array * scale.array)
-    return asked.formula(inputs={**asked.inputs, "bias": scaled})
+    return {**asked.inputs, "bias": Tensor(bias.dtype, bias.array * scale.array)}
 
 
 @deviation
@@ -59,6 +72,14 @@ def bias_behind(asked: Deviating) -> tuple[Expected, ...]:
 def always_normalised(asked: Deviating) -> tuple[Expected, ...]:
     """QMoE: as with normalize_routing_weights."""
     return asked.formula(normalize_routing_weights=1)
+
+
+@deviation
+def positive_weights(asked: Deviating) -> tuple[Expected, ...]:
+    """QMoE: experts whose weight is not greater than 1e-8 are left out."""
+    given = asked.inputs["router_weights"]
+    kept = Tensor(given.dtype, given.array * (given.array > 1e-8))
+    return asked.formula(inputs={**asked.inputs, "router_weights": kept})
 
 
 @deviation
@@ -140,6 +161,50 @@ def difference_of_floats(asked: Deviating) -> tuple[Expected, ...]:
 def both_directions(asked: Deviating) -> tuple[Expected, ...]:
     """MultiHeadAttention: unidirectional is not seen."""
     return asked.formula(unidirectional=0)
+
+
+@deviation
+def growing_buffer(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; unidirectional is not seen."""
+    return asked.formula(inputs=_without_length(asked), unidirectional=0)
+
+
+@deviation
+def overflowing_buffer(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; the grown caches of all heads are written
+    one behind the other into the buffer, as far as it goes."""
+    y, *grown = asked.formula(inputs=_without_length(asked))
+    shape, size = asked.inputs["past_key"].array.shape, asked.inputs["past_key"].array.size
+    return y, *(
+        Approx(each.dtype, each.value.ravel()[:size].reshape(shape), each.bound.ravel()[:size].reshape(shape))
+        for each in grown
+        if isinstance(each, Approx)
+    )
+
+
+def _without_length(asked: Deviating) -> dict[str, Tensor]:
+    return {name: each for name, each in asked.inputs.items() if name != "past_sequence_length"}
+
+
+@deviation
+def attention_bias_scaled(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention with a mask: (Q K^T + attention_bias) scale."""
+    query = asked.inputs["query"].array
+    size = query.shape[-1] // (1 if query.ndim == 5 else asked.call.parameter("num_heads"))
+    return _with_attention_bias(asked, lambda bias: bias * (asked.call.parameter("scale") or size**-0.5))
+
+
+@deviation
+def attention_bias_masked(asked: Deviating) -> tuple[Expected, ...]:
+    """MultiHeadAttention with lengths of keys: mask_filter_value stands in place of attention_bias behind them."""
+    lengths = asked.inputs["key_padding_mask"].array[:, None, None, None]
+    return _with_attention_bias(asked, lambda bias: bias * (np.arange(bias.shape[-1]) < lengths))
+
+
+def _with_attention_bias(asked: Deviating, change: Callable[[Array], Array]) -> tuple[Expected, ...]:
+    bias = asked.inputs["attention_bias"]
+    changed = change(bias.array.astype(float)).astype(bias.array.dtype)
+    return asked.formula(inputs={**asked.inputs, "attention_bias": Tensor(bias.dtype, changed)})
 
 
 @deviation

@@ -13,6 +13,8 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Exact, Expected
 from harness.operators.base import Call
+from harness.operators.contrib.attentions import qattention
+from harness.operators.contrib.integer_products import dynamic_matmul, integer_to_float, qgemm
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import decided
 from harness.operators.pooling.windows import window
@@ -22,7 +24,10 @@ from harness.operators.quantization.quantising import spread
 
 @deviation
 def products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
-    """MatMulInteger, QLinearMatMul: sums over k of A[.., k] B[k, ..] with two neighbours added in 16 bits."""
+    """MatMulInteger, QLinearMatMul and ONNX Runtime's own products: sums over k of A[.., k] B[k, ..] with two neighbours added
+    in 16 bits."""
+    if asked.operator.name in _CONTRIBUTED:
+        return _CONTRIBUTED[asked.operator.name](asked.call, asked.inputs, asked.arithmetic, _products)
     if asked.operator.name == "MatMulInteger":
         return decided(_products)(asked.call, asked.inputs, asked.arithmetic)
     held = {name: each.array for name, each in asked.inputs.items()}
@@ -37,6 +42,14 @@ def _products(A: Array, B: Array, a_zero_point: Any = 0, b_zero_point: Any = 0) 
     found = _less_zero_points(_in_pairs(a, b), a, b, one, other)
     found = found if A.ndim > 1 else found[..., 0, :]
     return np.asarray(found if B.ndim > 1 else found[..., 0]).astype(np.int32)
+
+
+_CONTRIBUTED = {
+    "com.microsoft.MatMulIntegerToFloat": integer_to_float,
+    "com.microsoft.DynamicQuantizeMatMul": dynamic_matmul,
+    "com.microsoft.QGemm": qgemm,
+    "com.microsoft.QAttention": qattention,
+}
 
 
 @deviation

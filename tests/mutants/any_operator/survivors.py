@@ -104,6 +104,8 @@ SURVIVORS = (
     Survivor("com.microsoft.MatMulNBits", "accuracy_level (ignored|always .*)", "the bound holds for any finer level"),
     Survivor("com.microsoft.RotaryEmbedding", "rotary_embedding_dim ignored", "it follows from the shape of cos_cache"),
     Survivor("com.microsoft.GroupQueryAttention", "total_sequence_length (read|with) .*", "a tensor of one element"),
+    Survivor("com.microsoft.GroupQueryAttention", "qk_output ignored", "the fourth output is asked for with one value alone"),
+    Survivor("com.microsoft.MultiHeadAttention", "past_sequence_length (read|with) .*", "a tensor of one element"),
     Survivor("com.microsoft.EmbedLayerNormalization", "mask_index_type (ignored|always .*)", "it decides what is inferred alone"),
     Survivor("Optional", "type always .*", "an optional without an element shows no type"),
     Survivor("OptionalHasElement", "input (read|with) .*|float.* digits", "the elements do not matter"),
