@@ -31,7 +31,7 @@ from harness.model.case import (
 from harness.model.dtypes import Array
 from harness.operators import COLLECTED, VARIABLE
 from harness.operators.base import Call, Operator, TensorType
-from harness.specs import digests, family_sweeps, kept
+from harness.specs import digests, family_sweeps, kept, kind_cases
 from harness.specs.combination import CallGroup, Input, SweepStep
 from harness.specs.covering import CoveringArray
 from harness.specs.load import LoadedSpec
@@ -106,12 +106,13 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
 
 
 def _path(spec: LoadedSpec) -> Path:
-    total = sha256(digests.code(*kept.ROOMS) + _families(family_sweeps.folder()) + spec.source.digest)
+    shared = _files(family_sweeps.folder()) + _files(kind_cases.left_out_file().parent)
+    total = sha256(digests.code(*kept.ROOMS) + shared + spec.source.digest)
     return cache_folder("plans") / f"{spec.model.operator}-{total.hexdigest()[:16]}.pickle"
 
 
 @cache
-def _families(folder: Path) -> bytes:
+def _files(folder: Path) -> bytes:
     return digests.files(sorted(folder.glob("*.yaml")))
 
 
