@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from harness.model.case import Case, TensorSpec, Validity
@@ -24,6 +25,7 @@ from harness.operators.directml.levels import known_operators, levels
 from harness.specs.cache import kept_plans
 from harness.specs.cache.kept_plans import KeptCalls, KeptPlan
 from harness.specs.cache.planning import plan_ahead
+from harness.specs.coverage.kind_cases import is_of_kind, kind_cases
 from harness.specs.graphs.deployments import graph_cases
 from harness.specs.reading.literal_cases import literal_cases
 from harness.specs.reading.load import LoadedSpec
@@ -308,7 +310,13 @@ def _planned(
                 sweeps.append(SweepPlan(spec, operator, sweep, calls))
             problems.extend(found)
     if spec.built_in and len(problems) == before:
-        written.extend(api_cases(spec, written, sweeps))
+        own = tuple(written)
+        written.extend(api_cases(spec, own, sweeps))
+        if keeps:
+            written.extend(kind_cases(spec, chain(own, *(sweep.cases(Counter()) for sweep in sweeps))))
+        else:  # those that the default cases lack
+            default, _ = _planned(spec, operator, [], everything=False, thorough=False)
+            written.extend(case for case in default if is_of_kind(case))
         if keeps and kept_plans.keeps(spec, operator):
             kept_plans.write(spec, KeptPlan(written, [each.kept() for each in sweeps]))
     return written, sweeps

@@ -11,7 +11,8 @@ import pytest
 from harness import api
 from harness.model.dtypes import DTYPES
 from harness.model.float_formats import encode
-from harness.specs.coverage.kinds import FLOATS, INTEGERS, NARROW, KindCount, holding, kind_counts, kinds_of
+from harness.specs.coverage.coverage import kind_counts
+from harness.specs.coverage.kinds import FLOATS, INTEGERS, NARROW, KindCount, holding, kinds_of
 from tests.running import harness
 
 CONV = """\

@@ -32,6 +32,7 @@ from harness.model.dtypes import Array
 from harness.operators import COLLECTED, VARIABLE
 from harness.operators.base import Call, Operator, TensorType
 from harness.specs.cache import digests, kept
+from harness.specs.coverage import kind_cases
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps import family_sweeps
 from harness.specs.sweeps.combination import CallGroup, Input, SweepStep
@@ -107,12 +108,13 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
 
 
 def _path(spec: LoadedSpec) -> Path:
-    total = sha256(digests.code(*kept.ROOMS) + _families(family_sweeps.folder()) + spec.source.digest)
+    shared = _files(family_sweeps.folder()) + _files(kind_cases.left_out_file().parent)
+    total = sha256(digests.code(*kept.ROOMS) + shared + spec.source.digest)
     return cache_folder("plans") / f"{spec.model.operator}-{total.hexdigest()[:16]}.pickle"
 
 
 @cache
-def _families(folder: Path) -> bytes:
+def _files(folder: Path) -> bytes:
     return digests.files(sorted(folder.glob("*.yaml")))
 
 

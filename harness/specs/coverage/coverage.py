@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from harness.model.case import Validity
 from harness.specs.coverage.factors import Shown, shown_by
+from harness.specs.coverage.kinds import KindCount, SeenKinds, count_kinds
 from harness.specs.expand import Plan
 from harness.specs.selection import Selection
 from harness.specs.sweeps.interactions import Interactions
@@ -221,3 +222,12 @@ def _of_sweep(space: _Space, sweep: Interactions) -> tuple[NDArray[np.bool_], di
         for each in holding[every[holding].sum(axis=1) == len(places)]:
             refused.setdefault(tuple(int(n) for n in each), why)
     return asked, {places: why for places, why in refused.items() if asked[places]}
+
+
+def kind_counts(selection: Selection, seed: int = 0) -> list[KindCount]:
+    """Count for every operator of a selection, by name; a graph's inputs are those of its operators."""
+    seen = {spec.model.operator: SeenKinds(spec) for spec in selection.plan.specs if spec.graph is None}
+    for case in selection:
+        if case.operator in seen and case.directml is None and case.options.variant is None:
+            seen[case.operator].add(case, seed)
+    return [count_kinds(each) for _, each in sorted(seen.items())]

@@ -20,9 +20,8 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
 from harness.model.operator_schema import OperatorSchema, Parameter
 from harness.operators import OPERATORS
-from harness.operators.base import Call, TensorType
+from harness.operators.base import Call, Operator, TensorType
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.selection import Selection
 from harness.specs.sweeps.calls import call_of
 from harness.specs.sweeps.values import case_inputs
 
@@ -110,8 +109,16 @@ def holding(kind: str, dtype: str, array: Array) -> Array | None:
 _PLACES = {"NaN last": slice(-1, None), "NaN everywhere": slice(None)}
 
 
-class _SeenKinds:
-    """What the cases of an operator have, and for each input some valid cases with their tensors."""
+class Witness(NamedTuple):
+    """A valid case with its call and tensors, by name."""
+
+    case: Case
+    call: Call
+    tensors: dict[str, Tensor]
+
+
+class SeenKinds:
+    """What the cases of an operator have, and for each input some valid cases that differ in types, ranks or inputs."""
 
     def __init__(self, spec: LoadedSpec) -> None:
         self.spec, self.operator = spec, OPERATORS[spec.model.operator]
@@ -119,18 +126,20 @@ class _SeenKinds:
         self.open: dict[Cell, str] = {}
         self.rank: dict[str, int] = {}
         self.invalid = False
-        self.witnesses: dict[str, dict[object, tuple[Call, dict[str, Tensor]]]] = {}
+        self.witnesses: dict[str, dict[object, Witness]] = {}
+        self.valid: list[Witness] = []
         self._looked: dict[object, int] = {}
 
     def add(self, case: Case, seed: int) -> None:
         self.invalid |= case.validity is Validity.INVALID and case.literals is None
-        for cell in self._cells(case, seed):
+        for cell in self.cells(case, seed):
             if case.validity is Validity.UNSPECIFIED and cell[1] in FLOATS + INTEGERS + NARROW:
                 self.open.setdefault(cell, case.rule or "")
             elif case.validity is not Validity.UNSPECIFIED:
                 self.judged.add(cell)
 
-    def _cells(self, case: Case, seed: int) -> Iterator[Cell]:
+    def cells(self, case: Case, seed: int) -> Iterator[Cell]:
+        """Yield the cells that a case has, the kinds of elements only where few before it were chosen alike."""
         opset = operator_schema(case.operator, case.opset)
         given = {spec.name.split(".")[0] for spec in case.inputs}
         yield from (
@@ -156,6 +165,9 @@ class _SeenKinds:
             return
         call = call_of(case)
         tensors = dict(zip(call.inputs, case_inputs(call, case, seed), strict=True))
+        witness = Witness(case, call, tensors)
+        if case.validity is Validity.VALID:
+            self.valid.append(witness)
         for name, tensor in tensors.items():
             plain = name.split(".")[0]
             yield from ((plain, kind) for kind in kinds_of(*tensor))
@@ -163,7 +175,7 @@ class _SeenKinds:
                 kept = self.witnesses.setdefault(plain, {})
                 key = tensor.dtype, tensor.array.ndim, len(tensors)
                 if len(kept) < 2 * _WITNESSES:
-                    kept.setdefault(key, (call, tensors))
+                    kept.setdefault(key, witness)
 
     def _output(self, schema: OperatorSchema, case: Case) -> Iterator[Cell]:
         """Yield the first output with its type, where the types of inputs do not decide it."""
@@ -177,16 +189,8 @@ class _SeenKinds:
         return case.literals is not None or self._looked[key] <= _WITNESSES
 
 
-def kind_counts(selection: Selection, seed: int = 0) -> list[KindCount]:
-    """Count for every operator of a selection, by name; a graph's inputs are those of its operators."""
-    seen = {spec.model.operator: _SeenKinds(spec) for spec in selection.plan.specs if spec.graph is None}
-    for case in selection:
-        if case.operator in seen and case.directml is None and case.options.variant is None:
-            seen[case.operator].add(case, seed)
-    return [_count(each) for _, each in sorted(seen.items())]
-
-
-def _count(seen: _SeenKinds) -> KindCount:
+def count_kinds(seen: SeenKinds) -> KindCount:
+    """Count the cells of an operator."""
     found = KindCount(seen.operator.name, [], [], {})
     for cell in dict.fromkeys(_possible(seen)):
         reason = None if cell in seen.judged else seen.open.get(cell) or _reason(seen, *cell)
@@ -205,7 +209,7 @@ def _free_output(schema: OperatorSchema) -> Parameter | None:
     return None if output.type_param in {each.type_param for each in schema.inputs} else output
 
 
-def _possible(seen: _SeenKinds) -> Iterator[Cell]:
+def _possible(seen: SeenKinds) -> Iterator[Cell]:
     schemas = [operator_schema(seen.operator.name, opset) for opset in seen.spec.opsets]
     free = [output for schema in schemas if (output := _free_output(schema))]
     yield from ((each.name, dtype) for each in free for dtype in each.dtypes if dtype in NARROW)
@@ -225,7 +229,7 @@ def _possible(seen: _SeenKinds) -> Iterator[Cell]:
     yield from (("", kind) for kind in SESSIONS)
 
 
-def _reason(seen: _SeenKinds, name: str, kind: str) -> str | None:
+def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
     """Return why no case can have a kind: a rule that each changed case breaks; None where one breaks none."""
     if kind in NARROW:
         return None
@@ -235,22 +239,20 @@ def _reason(seen: _SeenKinds, name: str, kind: str) -> str | None:
         attribute = operator_schema(seen.operator.name, seen.spec.opsets[-1]).attributes.get(name)
         return "ONNX requires the attribute" if attribute and attribute.required else None
     rules: list[str] = []
-    for call, tensors in list(seen.witnesses.get(name, {}).values()):
-        for call_, tensors_ in _changed(call, tensors, name, kind):
-            try:
-                rule = seen.operator.broken(call_, tensors_)
-            except (ValueError, KeyError, IndexError, ArithmeticError, TypeError):
-                continue
+    for witness in list(seen.witnesses.get(name, {}).values()):
+        for _, _, rule in changed_calls(seen.operator, witness, name, kind):
             if rule is None:
                 return None
             rules.append(rule)
     return max(rules, key=rules.count, default=None)
 
 
-def _changed(
-    call: Call, tensors: Mapping[str, Tensor], name: str, kind: str
-) -> Iterator[tuple[Call, dict[str, Tensor]]]:
-    """Yield a call changed to have a kind: in this input alone, and in all that have the changed extents."""
+def changed_calls(
+    operator: Operator, witness: Witness, name: str, kind: str
+) -> Iterator[tuple[Call, dict[str, Tensor], str | None]]:
+    """Yield the call of a case changed to have a kind with the rule that it then breaks: in this input alone, and in all
+    that have the changed extents. A change by which the rules cannot be asked is none."""
+    _, call, tensors = witness
     own = next(each for each in tensors if each.split(".")[0] == name)
     for arrays in _changes(
         {each: tensor.array for each, tensor in tensors.items()}, own, tensors[own].dtype, kind
@@ -260,7 +262,13 @@ def _changed(
         }
         inputs = {each: TensorType(tensor.dtype, tensor.array.shape) for each, tensor in given.items()}
         constants = {each: given[each].array for each in call.constants}
-        yield call._replace(inputs=inputs, constants=constants), given
+        changed = call._replace(inputs=inputs, constants=constants)
+        try:
+            with np.errstate(all="ignore"):
+                rule = operator.broken(changed, given)
+        except (ValueError, KeyError, IndexError, ArithmeticError, TypeError):
+            continue
+        yield changed, given, rule
 
 
 def _changes(arrays: Mapping[str, Array], own: str, dtype: str, kind: str) -> Iterator[dict[str, Array]]:

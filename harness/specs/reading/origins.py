@@ -23,7 +23,7 @@ def origins(plan: Plan) -> dict[str, Origin]:
             if case.source or case.rule:
                 found[f"{spec.model.operator}:case={case.name}"] = Origin(case.source, case.rule)
     for one in plan.literals:
-        if one.directml is not None and (one.source or one.rule):  # also those that no spec writes out
+        if one.source or one.rule:  # also those that no spec writes out
             found.setdefault(f"{one.operator}:{CaseKey.of(one.id).origin}", Origin(one.source, one.rule))
     for planned in plan.sweeps:
         sweep = planned.sweep

@@ -1,0 +1,196 @@
+"""Generates a case for each kind of elements that an input could hold and that no case of its operator has.
+
+It is an existing valid case with one input changed. The cells are those of `kinds`, by which `harness coverage
+--kinds` counts: what is generated and what is counted cannot differ. A changed call that breaks a rule, or of which the
+formula claims no result, becomes no case, and its cell stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import yaml
+
+from harness.model.case import CONSTANTS, Case, Options, Tensor, TensorSpec
+from harness.model.caseid import CaseKey
+from harness.model.expected import Approx
+from harness.model.reference.kernels import registered
+from harness.model.target_info import CPU, DML, TargetInfo
+from harness.operators.base import Call
+from harness.operators.directml.levels import levels, levels_of
+from harness.specs.coverage.kinds import (
+    FLOATS,
+    INTEGERS,
+    Cell,
+    SeenKinds,
+    Witness,
+    changed_calls,
+    count_kinds,
+)
+from harness.specs.reading.literal_cases import literal_id
+from harness.specs.reading.load import LoadedSpec, default_folder
+from harness.specs.sweeps.calls import call_of
+
+GENERATED = (*FLOATS, *INTEGERS)
+"""The kinds that cases are generated of."""
+PREFIX = "kind_"
+"""What the names of generated cases begin with: the query `case=kind_*` selects them."""
+_TRIED = 12
+"""Bases that are tried for a cell."""
+_SEVERAL, _LARGE = 3, 10_000
+"""Elements of an input whose first differs from its last; elements of which no result is computed here."""
+_USUAL = "float32"
+_SIGNED = {"-inf": "minus_inf", "-0": "minus_zero"}
+
+
+class CellsWithoutCase(NamedTuple):
+    """Cells of an operator, an input and a kind each, that get no case, and why."""
+
+    cells: tuple[str, ...]
+    because: str
+
+
+@cache
+def left_out() -> dict[str, tuple[CellsWithoutCase, ...]]:
+    """Read what gets no case, by operator."""
+    tree: dict[str, list[dict[str, Any]]] = yaml.safe_load(left_out_file().read_bytes())
+    return {
+        operator: tuple(CellsWithoutCase(tuple(entry["cells"]), entry["because"]) for entry in entries)
+        for operator, entries in tree.items()
+    }
+
+
+def left_out_file() -> Path:
+    """Return the file beside the specs."""
+    return default_folder() / "kinds" / "left_out.yaml"
+
+
+def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
+    """Yield the generated cases of a spec whose other cases are `cases`."""
+    seen, written = SeenKinds(spec), {each.name for each in spec.model.cases}
+    without = {cell for entry in left_out().get(spec.model.operator, ()) for cell in entry.cells}
+    for case in cases:
+        if case.directml is None and case.options.variant is None:
+            seen.add(case, 0)
+    ranked = sorted(seen.valid, key=_rank)
+    for cell in count_kinds(seen).missing:
+        if (
+            cell[1] not in GENERATED
+            or cell in seen.judged
+            or _name(cell) in written
+            or " ".join(cell) in without
+        ):
+            continue
+        made = _made(seen, ranked, cell)
+        if made is not None:
+            seen.judged.update(seen.cells(made, 0))
+            yield made
+
+
+def is_of_kind(case: Case) -> bool:
+    """Say whether a case is generated here."""
+    return CaseKey.of(case.id).origin.startswith(f"case={PREFIX}")
+
+
+@np.errstate(all="ignore")
+def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None:
+    """Return a case that has a cell, None where no base that is tried gives one."""
+    name, kind = cell
+    own = [each for each in ranked if any(given.split(".")[0] == name for given in each.tensors)]
+    own.sort(key=lambda each: _few(each, name))
+    for base in own[:_TRIED]:
+        for call, tensors, rule in changed_calls(seen.operator, base, name, kind):
+            if rule is None and _claimed(seen, call, tensors):
+                made = _case(seen.spec, base.case, cell, tensors)
+                if cell in seen.cells(made, 0):
+                    return made
+    return None
+
+
+def _rank(base: Witness) -> tuple[object, ...]:
+    """Return what orders bases: those that providers have kernels for first, then those that leave out the least."""
+    case, call, _ = base
+    types = {name.split(".")[0]: each.dtype for name, each in call.inputs.items()}
+    kernels = [
+        registered(TargetInfo(provider), case.operator, case.opset, types) not in ("yes", "device")
+        for provider in (CPU, DML)
+    ]
+    options = case.options
+    plain = Options(outputs=options.outputs, omit=options.omit, optionals=options.optionals)
+    return (
+        kernels[0],
+        -len(types) - len(case.attributes),
+        kernels[1],
+        options != plain,
+        -case.opset,
+        _USUAL not in types.values(),
+        sum(map(prod, call.shapes)),
+    )
+
+
+def _few(base: Witness, name: str) -> bool:
+    """Say whether an input has too few elements for a first and a last one."""
+    return (
+        max(tensor.array.size for each, tensor in base.tensors.items() if each.split(".")[0] == name)
+        < _SEVERAL
+    )
+
+
+def _claimed(seen: SeenKinds, call: Call, tensors: Mapping[str, Tensor]) -> bool:
+    """Say whether the formula claims anything of a call; none is asked of one whose outputs are large."""
+    operator = seen.operator
+    if call.constants and not any(call.shapes):
+        return False  # elements alone decide how large the output is
+    try:
+        shapes = operator.family.output_shapes(operator, call)
+        if any(prod(map(abs, shape)) > _LARGE for shape in (*shapes, *call.shapes)):
+            return False
+        levels(operator, call, seen.spec.directml, False)
+        expected = operator.oracle(call, tensors, "opencl")
+    except Exception:  # noqa: BLE001 - whatever a formula or a lowering raises: the call has no result
+        return False
+    return any(not isinstance(each, Approx) or each.claims for each in expected)
+
+
+def _case(spec: LoadedSpec, base: Case, cell: Cell, tensors: Mapping[str, Tensor]) -> Case:
+    """Return a base with other tensors, written out."""
+    specs = tuple(
+        TensorSpec(each, given.dtype, given.array.shape, "literal") for each, given in tensors.items()
+    )
+    options = Options(
+        initializer=_initializer(base.options, cell[0]),
+        outputs=base.options.outputs,
+        omit=base.options.omit,
+        optionals=base.options.optionals,
+    )
+    made = Case(
+        id=literal_id(base.operator, base.opset, _name(cell), specs, base.attributes, options),
+        operator=base.operator,
+        opset=base.opset,
+        attributes=base.attributes,
+        inputs=specs,
+        options=options,
+        source=f"{' '.join(cell)}, a kind of input that no other case has; made from {CaseKey.of(base.id).origin}",
+        literals=tuple(given.array for given in tensors.values()),
+        lowers_to=spec.directml,
+    )
+    return msgspec.structs.replace(made, levels=levels_of(made, call_of(made)))
+
+
+def _name(cell: Cell) -> str:
+    name, kind = cell
+    return f"{PREFIX}{name}_{_SIGNED.get(kind, kind).lower().replace(' ', '_')}"
+
+
+def _initializer(options: Options, name: str) -> str | None:
+    """Return the inputs of a base that are initializers, without the changed one."""
+    if options.initializer is None or options.initializer == CONSTANTS:
+        return options.initializer
+    kept = [each for each in options.initializer.split(",") if each.split(".")[0] != name]
+    return ",".join(kept) or None

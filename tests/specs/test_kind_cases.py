@@ -1,0 +1,109 @@
+"""The generated cases of kinds of input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.model.case import Case, Validity
+from harness.model.caseid import CaseKey
+from harness.model.onnx_schemas import operator_schema
+from harness.operators import OPERATORS
+from harness.specs.coverage import kind_cases
+from harness.specs.coverage.coverage import kind_counts
+from harness.specs.coverage.kind_cases import GENERATED, is_of_kind, left_out
+from harness.specs.coverage.kinds import FLOATS, SeenKinds
+from harness.specs.expand import expand
+from harness.specs.reading.load import load_specs, own_spec
+from harness.specs.reading.origins import origins
+from harness.specs.selection import select
+from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.values import case_inputs
+from tests.plans import plan_of
+
+SOME = ("Gemm", "Gather", "Softmax", "Conv")
+
+
+def generated(operator: str) -> list[Case]:
+    return [case for case in plan_of(operator).literals if is_of_kind(case)]
+
+
+@pytest.mark.parametrize("operator", SOME)
+def test_each_has_a_cell_that_no_other_case_has_and_breaks_no_rule(operator: str) -> None:
+    plan = plan_of(operator)
+    others = SeenKinds(plan.specs[0])
+    for case in plan:
+        if not is_of_kind(case) and case.directml is None and case.options.variant is None:
+            others.add(case, 0)
+    made = generated(operator)
+    assert made
+    for case in made:
+        name, _, kind = (case.source or "").partition(",")[0].partition(" ")
+        assert (name, kind) in set(others.cells(case, 0)) - others.judged
+        assert kind in GENERATED
+        call = call_of(case)
+        tensors = dict(zip(call.inputs, case_inputs(call, case, 0), strict=True))
+        assert case.validity is Validity.VALID
+        assert OPERATORS[operator].broken(call, tensors) is None
+    assert len({case.id for case in plan}) == plan.counted()[0]
+
+
+def test_the_matrix_counts_them() -> None:
+    plan = plan_of("Gemm")
+    (found,) = kind_counts(select(plan))
+    assert ("A", "subnormal") in found.covered
+    assert not set(found.missing) & {(name, kind) for name in ("A", "B", "C") for kind in FLOATS}
+
+
+def test_elements_of_a_base_that_are_not_changed_stay() -> None:
+    case = next(case for case in generated("Gemm") if "kind_A_subnormal;" in case.id)
+    assert case.literals is not None
+    first, second, third = case.literals
+    assert first is not None
+    assert 0 < first.flat[0] < 1e-40
+    assert CaseKey.of(case.id).terms[:4] == (
+        "case=kind_A_subnormal",
+        "A=float32[2,2]",
+        "B=float32[2,2]",
+        "C=float32[2]",
+    )
+    assert second is not None
+    assert third is not None
+
+
+def test_a_thorough_plan_has_the_same_ones_and_a_report_says_what_they_are_made_of() -> None:
+    specs = load_specs([own_spec("Gemm")])
+    thorough = [case.id for case in expand(specs, thorough=True).literals if is_of_kind(case)]
+    assert thorough == [case.id for case in generated("Gemm")]
+    origin = origins(plan_of("Gemm"))["Gemm:case=kind_A_subnormal"]
+    assert origin.source == "A subnormal, a kind of input that no other case has; made from sweep=sizes"
+
+
+def test_what_is_left_out_is_of_operators_and_kinds_and_has_a_reason() -> None:
+    for operator, entries in left_out().items():
+        names = {
+            each.name
+            for opset in plan_of(operator).specs[0].opsets
+            for each in operator_schema(operator, opset).inputs
+        }
+        for entry in entries:
+            assert entry.because
+            for cell in entry.cells:
+                name, _, kind = cell.partition(" ")
+                assert name in names
+                assert kind in GENERATED
+
+
+def test_a_cell_that_is_left_out_would_get_a_case_and_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of("Clip")
+    assert "Clip:case=kind_input_nan_everywhere" not in origins(plan)
+    monkeypatch.setattr(kind_cases, "left_out", dict)
+    made = [case.id for case in kind_cases.kind_cases(plan.specs[0], plan) if "nan_everywhere" in case.id]
+    assert made == ["Clip@13:case=kind_input_nan_everywhere;input=float32[3];min=float32[];max=float32[]"]
+
+
+def test_a_spec_of_ones_own_gets_none(tmp_path: Path) -> None:
+    spec = tmp_path / "Gemm.yaml"
+    spec.write_bytes(own_spec("Gemm").read_bytes())
+    assert not any(map(is_of_kind, expand(load_specs([spec]))))
