@@ -76,7 +76,7 @@ def windows_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     if asked.operator.name == "ConvInteger":
         return (Exact(Tensor("int32", sums.astype(np.int32))),)
     each = (-1, *(1,) * (x.ndim - 2))
-    sums = sums + held["B"].astype(np.int64).reshape(each) if "B" in held else sums
+    sums = (sums + held["B"].astype(np.int64).reshape(each)).astype(np.int32) if "B" in held else sums
     return requantized(call, asked.inputs, sums, asked.arithmetic, {"x": each, "w": each})
 
 

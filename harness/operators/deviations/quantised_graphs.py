@@ -3,12 +3,17 @@ constants or inputs that the transformer takes for those of the graph."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
+from harness.operators import OPERATORS
+from harness.operators.base import Call, TensorType
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.quantised import products_in_pairs, windows_in_pairs
 
 
 @deviation
@@ -208,3 +213,66 @@ def product_times_infinity(asked: Deviating) -> tuple[Expected, ...]:
 def bias_times_alpha(asked: Deviating) -> tuple[Expected, ...]:
     """QGemm: alpha * (A B + C) in place of alpha * A B + C."""
     return asked.formula(sc=float(asked.call.parameter("sc")) * float(asked.call.parameter("alpha")))
+
+
+@deviation
+def convolved_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearConv: two neighbours added in 16 bits (`windows_in_pairs`); a bias of floats is rounded to integers."""
+    given = asked.call.parameter
+    biased = asked.operator.name == "WeightBiasQuantised"
+    zero = {"": 0, "zy_signed": -3}.get(given("zero"), 60)
+    held = {
+        "x": asked.inputs["X"].array,
+        "x_scale": 0.0625 if biased else 0.03125,
+        "x_zero_point": 100 if biased else given("zx"),
+        "w": asked.inputs["F"].array,
+        "w_scale": [0.0625, 0.03, 0.125] if "sw3" in given("weights") else 0.0625 if biased else given("sw"),
+        "w_zero_point": 0 if biased or "sw3" in given("weights") else given("zw"),
+        "y_scale": 0.5 if biased else given("sy"),
+        "y_zero_point": (given("zy") if "zy" in given("last") else 0) if biased else zero,
+    }
+    types = {
+        "x_zero_point": held["x"].dtype,
+        "w_zero_point": held["w"].dtype,
+        "y_zero_point": asked.call.outputs[0],
+    }
+    inputs = {
+        name: Tensor(dtype, np.asarray(value, dtype))
+        for name, value in held.items()
+        for dtype in [str(types.get(name, getattr(value, "dtype", "float32")))]
+    }
+    if len(given("operands")) > 2:
+        bias = (
+            np.array([1e9, -1e9, 3], np.float32) if "huge" in given("operands") else asked.inputs["B"].array
+        )
+        scale = np.float32(held["x_scale"]) * inputs["w_scale"].array
+        inputs["B"] = Tensor("int32", np.rint(bias / scale).astype(np.int32) if biased else bias)
+    attributes = {
+        "auto_pad": "NOTSET",
+        "group": 1 if biased else given("group"),
+        "pads": (0,) * 4 if biased else given("pads"),
+    }
+    return windows_in_pairs(_fused(asked, "QLinearConv", inputs, attributes))
+
+
+@deviation
+def scaled_products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat: two neighbours added in 16 bits (`products_in_pairs`)."""
+    given = asked.call.parameter
+    held = {
+        "A": asked.inputs["A"],
+        "B": asked.inputs["B"],
+        "a_scale": Tensor("float32", np.float32(0.03125)),
+        "b_scale": Tensor("float32", np.float32(given("sb"))),
+        "a_zero_point": Tensor("uint8", np.uint8(given("za") if "za" in given("left") else 0)),
+        "b_zero_point": Tensor("int8", np.int8(given("zb") if "zb" in given("right") else 0)),
+    }
+    held = {name: each._replace(array=np.asarray(each.array)) for name, each in held.items()}
+    return products_in_pairs(_fused(asked, "com.microsoft.MatMulIntegerToFloat", held, {}))
+
+
+def _fused(asked: Deviating, name: str, inputs: dict[str, Tensor], attributes: dict[str, Any]) -> Deviating:
+    """Return a call of the node that a graph of quantised numbers became."""
+    types = {each: TensorType(tensor.dtype, tensor.array.shape) for each, tensor in inputs.items()}
+    call = Call(types, attributes, opset=asked.call.opset, outputs=asked.call.outputs)
+    return Deviating(OPERATORS[name], call, inputs, asked.arithmetic)
