@@ -221,7 +221,7 @@ def convolved_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     given = asked.call.parameter
     biased = asked.operator.name == "WeightBiasQuantised"
     zero = {"": 0, "zy_signed": -3}.get(given("zero"), 60)
-    held = {
+    held: dict[str, Any] = {
         "x": asked.inputs["X"].array,
         "x_scale": 0.0625 if biased else 0.03125,
         "x_zero_point": 100 if biased else given("zx"),
@@ -252,14 +252,14 @@ def convolved_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
         "group": 1 if biased else given("group"),
         "pads": (0,) * 4 if biased else given("pads"),
     }
-    return windows_in_pairs(_fused(asked, "QLinearConv", inputs, attributes))
+    return (*windows_in_pairs(_fused(asked, "QLinearConv", inputs, attributes)), *asked.formula()[1:])
 
 
 @deviation
 def scaled_products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat: two neighbours added in 16 bits (`products_in_pairs`)."""
     given = asked.call.parameter
-    held = {
+    held: dict[str, Any] = {
         "A": asked.inputs["A"],
         "B": asked.inputs["B"],
         "a_scale": Tensor("float32", np.float32(0.03125)),
@@ -268,7 +268,10 @@ def scaled_products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
         "b_zero_point": Tensor("int8", np.int8(given("zb") if "zb" in given("right") else 0)),
     }
     held = {name: each._replace(array=np.asarray(each.array)) for name, each in held.items()}
-    return products_in_pairs(_fused(asked, "com.microsoft.MatMulIntegerToFloat", held, {}))
+    (found,) = products_in_pairs(_fused(asked, "com.microsoft.MatMulIntegerToFloat", held, {}))
+    if given("reused") != "Y" or not isinstance(found, Approx):
+        return (found, *asked.formula()[1:])
+    return (found, Approx(found.dtype, np.abs(found.value), found.bound))  # what consumes Y beside is Abs
 
 
 def _fused(asked: Deviating, name: str, inputs: dict[str, Tensor], attributes: dict[str, Any]) -> Deviating:
