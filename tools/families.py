@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from harness.operators import bounded
 from harness.operators.base import RANDOM
 from harness.render.markup import table
-from harness.specs.description import Description, describe
+from harness.specs.description import OperatorDescription, describe
 from harness.specs.reading.load import load_specs
 from harness.specs.reading.sweep_schema import Sweep
 from harness.specs.sweeps.family_sweeps import families, family_sweeps
@@ -72,7 +72,7 @@ def page() -> Iterator[str]:
     yield ", ".join(f"`{name}`" for name in bounded.__all__ if name.islower())
 
 
-def _add_kinds(found: Description, kinds: dict[tuple[str, str], tuple[str, list[str]]]) -> None:
+def _add_kinds(found: OperatorDescription, kinds: dict[tuple[str, str], tuple[str, list[str]]]) -> None:
     for row in found.kinds:
         if row.elements and row.kind != RANDOM.name:
             known = kinds.setdefault((row.kind, row.breaks), (row.elements, []))

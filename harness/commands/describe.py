@@ -14,20 +14,20 @@ from harness.model.operator_schema import Parameter
 from harness.operators import OPERATORS
 from harness.render.document import Document, Row, Section, Span, Table
 from harness.results.summary import count
-from harness.specs.description import Description, describe
+from harness.specs.description import OperatorDescription, describe
 from harness.specs.reading.load import load_specs, operator_of, spec_files
 from harness.specs.reading.source import shown, suggestion
 
 SCHEMA = 1
 
 
-def describe_document(found: Description) -> Document:
+def describe_document(found: OperatorDescription) -> Document:
     """Show signature, sweeps, kinds of values and words of shapes."""
     schema = found.schema
     sections = [
-        Section("inputs", "Inputs", [_parameters(schema.inputs)]),
+        Section("inputs", "What it takes", [_parameters(schema.inputs)]),
         Section("attributes", "Attributes", [_attributes(found)]),
-        Section("outputs", "Outputs", [_parameters(schema.outputs)]),
+        Section("outputs", "What it gives", [_parameters(schema.outputs)]),
         Section("sweeps", f"Sweeps: the family is {found.family}", [_sweeps(found)]),
         Section("kinds", "Kinds of values", [_kinds(found)]),
         Section("words", "Words of shapes", [_words(found)]),
@@ -48,7 +48,7 @@ def _parameters(given: tuple[Parameter, ...]) -> Table:
     return Table(("name", "type", "", "element types"), rows)
 
 
-def _attributes(found: Description) -> Table:
+def _attributes(found: OperatorDescription) -> Table:
     rows: list[Row] = [
         (
             Span(name, code=True),
@@ -60,7 +60,7 @@ def _attributes(found: Description) -> Table:
     return Table(("name", "type", "default"), rows)
 
 
-def _sweeps(found: Description) -> Table:
+def _sweeps(found: OperatorDescription) -> Table:
     of_family = {name: use for use, names in found.uses.items() for name in names}
     rows: list[Row] = [
         (Span(name, code=True), f"use: {of_family[name]}" if name in of_family else "its own", f"{number:,}")
@@ -69,7 +69,7 @@ def _sweeps(found: Description) -> Table:
     return Table(("sweep", "from", "cases"), rows, right=(2,))
 
 
-def _kinds(found: Description) -> Table:
+def _kinds(found: OperatorDescription) -> Table:
     rows: list[Row] = [
         (
             Span(each.input, code=True),
@@ -82,7 +82,7 @@ def _kinds(found: Description) -> Table:
     return Table(("input", "values", "for example", "breaks"), rows, grouped=True)
 
 
-def _words(found: Description) -> Table:
+def _words(found: OperatorDescription) -> Table:
     rows: list[Row] = [
         (
             Span(each.input, code=True),
@@ -91,10 +91,10 @@ def _words(found: Description) -> Table:
         )
         for each in found.words
     ]
-    return Table(("input", "key", "words"), rows, grouped=True)
+    return Table(("input", "of", "words"), rows, grouped=True)
 
 
-def describe_data(found: Description) -> dict[str, Any]:
+def describe_data(found: OperatorDescription) -> dict[str, Any]:
     """Return the JSON document: keys are stable within a schema, new ones may be added."""
     schema = found.schema
     return {

@@ -46,7 +46,7 @@ class WordsRow(NamedTuple):
     words: tuple[str, ...]
 
 
-class Description(NamedTuple):
+class OperatorDescription(NamedTuple):
     """An operator as an author of specs sees it, at its newest version; `sweeps` has by name how many cases each has."""
 
     schema: OperatorSchema
@@ -58,7 +58,7 @@ class Description(NamedTuple):
     words: tuple[WordsRow, ...]
 
 
-def describe(spec: LoadedSpec) -> Description:
+def describe(spec: LoadedSpec) -> OperatorDescription:
     """Describe the operator of a spec, which is not a graph's."""
     name = spec.model.operator
     operator = OPERATORS[name]
@@ -74,7 +74,7 @@ def describe(spec: LoadedSpec) -> Description:
         for entry in spec.model.sweeps
         if not isinstance(entry, Sweep)
     }
-    return Description(
+    return OperatorDescription(
         schema,
         versions,
         operator.family.name,
