@@ -23,7 +23,10 @@ def inverse(X: Bounded) -> Bounded:
     grown = np.abs(exact) @ (np.abs(X.value) @ np.abs(exact))
     unit = np.max(X.arithmetic.form.spacing(np.ones(1))) / 2
     rounding = X.arithmetic.form.spacing(np.abs(exact))
-    return Bounded(exact, 4 * n * unit * grown + rounding + np.abs(exact) * 2.0**-50 * n, X.arithmetic)
+    bound = 4 * n * unit * grown + rounding + np.abs(exact) * 2.0**-50 * n
+    return Bounded(
+        exact, np.where(np.isnan(bound), np.inf, bound), X.arithmetic
+    )  # of what overflows nothing is claimed
 
 
 def cdist(A: Bounded, B: Bounded, metric: str) -> Bounded:
