@@ -50,7 +50,10 @@ def page() -> Iterator[str]:
             known = words.setdefault((found.family, f"{row.input}: {row.key}".rstrip(": ")), (row.words, []))
             known[1].append(name)
     yield "\n## Kinds of values\n"
-    yield "Elements are of the first operator that is named. A kind that breaks a rule makes invalid cases. `random` is any bits, all that an input without kinds takes.\n"
+    yield (
+        "Elements are of the first operator that is named. A kind that breaks a rule makes invalid cases. `random` is any bits, all "
+        "that an input without kinds takes.\n"
+    )
     yield from table(
         ("kind", "breaks", "for example", "inputs of"),
         (
