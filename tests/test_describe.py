@@ -32,7 +32,7 @@ def test_kinds_that_break_a_rule_and_words_of_shapes() -> None:
     assert {"none", "fewer", "more"} <= set(words["words"])
 
 
-def test_a_spec_of_an_operator_of_ones_own(tmp_path: Path) -> None:
+def test_a_spec_of_ones_own(tmp_path: Path) -> None:
     spec = tmp_path / "Abs.yaml"
     spec.write_text(
         "operator: Abs\nopsets: [13]\nsweeps: [{name: a, X: {dtype: float32, shape: [[3]]}}]\n", "utf-8"

@@ -25,9 +25,9 @@ def describe_document(found: OperatorDescription) -> Document:
     """Show signature, sweeps, kinds of values and words of shapes."""
     schema = found.schema
     sections = [
-        Section("inputs", "What it takes", [_parameters(schema.inputs)]),
+        Section("inputs", "Inputs", [_parameters(schema.inputs)]),
         Section("attributes", "Attributes", [_attributes(found)]),
-        Section("outputs", "What it gives", [_parameters(schema.outputs)]),
+        Section("outputs", "Outputs", [_parameters(schema.outputs)]),
         Section("sweeps", f"Sweeps: the family is {found.family}", [_sweeps(found)]),
         Section("kinds", "Kinds of values", [_kinds(found)]),
         Section("words", "Words of shapes", [_words(found)]),
@@ -91,7 +91,7 @@ def _words(found: OperatorDescription) -> Table:
         )
         for each in found.words
     ]
-    return Table(("input", "of", "words"), rows, grouped=True)
+    return Table(("input", "key", "words"), rows, grouped=True)
 
 
 def describe_data(found: OperatorDescription) -> dict[str, Any]:
