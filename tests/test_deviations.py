@@ -205,6 +205,29 @@ def test_an_invalid_case_that_is_rejected_names_no_entry(runs: Path, tmp_path: P
     assert found == {("invalid", "rejected", None)}
 
 
+@pytest.mark.parametrize(("said", "verdict"), [("scripted", "expected"), ("out of memory", "regression")])
+def test_a_refusal_for_another_reason_is_unexpected(tmp_path: Path, said: str, verdict: str) -> None:
+    known = tmp_path / "known.yaml"
+    known.write_text(
+        f"- {{match: Round, expect: rejected, message: {said}, reason: No room., link: https://example.com/}}\n",
+        encoding="utf-8",
+    )
+    script = script_of(tmp_path, [("Round", "reject")])
+    harness(
+        "run",
+        SPECS / "Round.yaml",
+        "-t",
+        f"fake,script={script}",
+        "-k",
+        "Round@11:case=documented_onnx;X=float32*",
+        "--expectations",
+        known,
+        "-o",
+        tmp_path / "run",
+    )
+    assert {result["verdict"] for result in results_of(tmp_path / "run").values()} == {verdict}
+
+
 def test_what_an_earlier_run_explains_names_no_entry(runs: Path, tmp_path: Path) -> None:
     """But what the entry expects is still known by the entry."""
     (tmp_path / "known.yaml").write_text(

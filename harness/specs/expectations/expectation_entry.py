@@ -154,6 +154,8 @@ class Entry(Strict):
     memory: Alternatives[Literal["unwritten", "outside", "unstable"]] | None = None
     """What the elements are that memory decides: left unwritten, read from outside of the inputs, different from run
     to run. Of a mismatch every wrong element is one of these; without `outside` no element may be from there."""
+    message: Text | None = None
+    """A part of the error's message: a refusal for another reason is not what the entry speaks of."""
     masked: Text | None = None
     """Why another wrong value cannot be told from the known one; `expect lint --masked` asks for it."""
     title: Text | None = None
@@ -168,6 +170,8 @@ class Entry(Strict):
 
     @model_validator(mode="after")
     def _states_what_a_mismatch_gives(self) -> Entry:
+        if self.message is not None and self.expect is not Outcome.REJECTED:
+            raise refuse(f"'message' is that of a refusal, and {self.expect.value} is expected")
         stated = [name for name in ("gives", "difference", "memory") if getattr(self, name) is not None]
         if self.expect is Outcome.MISMATCH and not self.pending:
             if not stated and self.masked is None:

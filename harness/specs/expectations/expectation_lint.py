@@ -92,11 +92,11 @@ def shadowed(entries: Sequence[Located], of: Conditions) -> Iterator[str]:
 
 def _covers(first: Entry, entry: Entry) -> bool:
     """Say whether an entry expects and states what another one does wherever that applies."""
-    stated = [(each.gives, each.difference, each.memory) for each in (first, entry)]
+    stated = [(each.gives, each.difference, each.memory, each.message) for each in (first, entry)]
     return (
         not (first.pending or entry.pending)
         and (first.expect, first.kernel, first.level) == (entry.expect, entry.kernel, entry.level)
-        and (stated[0] == stated[1] or (stated[0] == (None, None, None) and entry.memory is None))
+        and (stated[0] == stated[1] or (stated[0] == (None, None, None, None) and entry.memory is None))
         and _holds_with(first.when, entry.when)
     )
 
