@@ -23,8 +23,8 @@ def check(session: nox.Session) -> None:
         "pytest",
         "-q",
         "tests/operators/test_elementwise.py",
-        "tests/test_placement.py",
-        "tests/test_diff.py",
+        "tests/worker/test_placement.py",
+        "tests/model/test_diff.py",
     )
 
 

@@ -15,9 +15,9 @@ from harness.model.result_key import case_anchor
 from tests import synthetic
 from tests.browser.conftest import Open, violations
 from tests.histories import CASE
+from tests.results.test_site import make, write_several
 from tests.sampled import one_of
 from tests.synthetic import DML
-from tests.test_site import make, write_several
 
 SCRIPTS = {"with JavaScript": True, "without": False}
 

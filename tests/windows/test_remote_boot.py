@@ -15,7 +15,7 @@ from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
 from harness.targets.windows import runtime
 from harness.worker import worker
-from tests.test_remote import answers, big, chosen, greet
+from tests.targets.test_remote import answers, big, chosen, greet
 
 pytestmark = pytest.mark.windows_runtime
 ROUND = "Round@11:sweep=sizes"

@@ -1,4 +1,4 @@
-"""No seed turns a run of DirectML's own API red (see `tests/test_seeds.py`)."""
+"""No seed turns a run of DirectML's own API red (see `tests/project/test_seeds.py`)."""
 
 from __future__ import annotations
 
