@@ -92,6 +92,23 @@ def group_norm(
     return y if channels_last else y.transpose(0, 3, 1, 2)
 
 
+# S = X + skip + bias; Y = GroupNorm(S)                                             (SkipGroupNorm)
+def skip_group_norm(
+    X: Bounded,
+    gamma: Bounded,
+    beta: Bounded,
+    skip: Bounded,
+    groups: int,
+    epsilon: float,
+    channels_last: int,
+    activation: int,
+    bias: Any = None,
+) -> tuple[Bounded, Bounded]:
+    """Add and normalise by the formula above; skip and bias lie over the channels, the last dimension."""
+    s = _summed(X, skip.reshape(len(skip), 1, 1, -1) if len(skip.shape) == 2 else skip, bias)
+    return group_norm(s, gamma, beta, groups, epsilon, channels_last, activation), s
+
+
 # X / rms(X) scale activation(gate), over as many elements as scale has             (GatedRMSNorm)
 def gated_rms_norm(X: Bounded, scale: Bounded, gate: Bounded, epsilon: float, activation: str) -> Bounded:
     x = X.reshape(*X.shape[:-1], X.shape[-1] // scale.shape[0], scale.shape[0])
@@ -170,6 +187,15 @@ OPERATORS = (
             _no_groups,
         ),
         bounded(group_norm),
+    ),
+    Operator(
+        "com.microsoft.SkipGroupNorm",
+        Dimensioned(
+            "X: N P Q C; gamma: C; beta: C; skip: N P Q C | N 1 1 C | N C; bias: C",
+            "N P Q C; N P Q C",
+            rule=lambda n, call: "channels are last" if not n["channels_last"] else _no_groups(n, call),
+        ),
+        bounded(skip_group_norm),
     ),
     Operator(
         "com.microsoft.GatedRMSNorm",

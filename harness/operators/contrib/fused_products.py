@@ -12,8 +12,8 @@ from harness.operators.base import Call, Choice, DirectmlCall, Operator, Shape
 from harness.operators.bounded import Bounded, maximum, minimum, moveaxis, sigmoid, swapaxes, tanh
 from harness.operators.elementwise import activations
 from harness.operators.formulas import bounded
-from harness.operators.products.convolutions import conv
-from harness.operators.products.convolving import Convolving
+from harness.operators.products.convolutions import conv, conv_transpose
+from harness.operators.products.convolving import Convolving, Transposed
 from harness.operators.products.gemm import Gemm, gemm
 from harness.operators.products.products import Products
 
@@ -204,6 +204,35 @@ class NhwcConvolving(Convolving):
         return None
 
 
+def _with_pads(call: Call) -> Call:
+    """Return a call with the elements of Pads, which are an input, as the attribute of a ConvTranspose."""
+    given = call.parameter("Pads")
+    return call if given is None else call._replace(attributes={**call.attributes, "pads": given})
+
+
+def padded_conv_transpose(X: Bounded, W: Bounded, group: int, call: Call, B: Any = None) -> Bounded:
+    """Convolve as ConvTranspose does, with the pads of an input."""
+    return conv_transpose(X, W, group, _with_pads(call), B)
+
+
+class TransposedWithPads(Transposed):
+    """As `Transposed`, with the pads of an input."""
+
+    name = "transposed_with_pads"
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
+        """Those of convolutions; pads that are not given leave the input out."""
+        return super().domain(operator, "pads" if attribute == "Pads" else attribute, call)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of convolutions."""
+        return super().broken_rule(operator, _with_pads(call))
+
+    def extents(self, call: Call) -> Shape:
+        """Those of convolutions."""
+        return super().extents(_with_pads(call))
+
+
 FUSED_PRODUCTS = FusedProducts()
 OPERATORS = (
     Operator("com.microsoft.FusedMatMul", FUSED_PRODUCTS, bounded(fused_matmul)),
@@ -212,4 +241,10 @@ OPERATORS = (
     Operator("com.microsoft.FusedGemm", Gemm(), bounded(fused_gemm)),
     Operator("com.microsoft.FusedConv", FusedConvolving(), bounded(fused_conv)),
     Operator("com.microsoft.NhwcConv", NhwcConvolving(), bounded(nhwc_conv)),
+    Operator(
+        "com.microsoft.ConvTransposeWithDynamicPads",
+        TransposedWithPads(),
+        bounded(padded_conv_transpose),
+        constants={"Pads": 1},
+    ),
 )
