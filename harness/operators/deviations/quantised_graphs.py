@@ -3,6 +3,7 @@ constants or inputs that the transformer takes for those of the graph."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -218,60 +219,70 @@ def bias_times_alpha(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def convolved_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearConv: two neighbours added in 16 bits (`windows_in_pairs`); a bias of floats is rounded to integers."""
-    given = asked.call.parameter
-    biased = asked.operator.name == "WeightBiasQuantised"
-    zero = {"": 0, "zy_signed": -3}.get(given("zero"), 60)
-    held: dict[str, Any] = {
-        "x": asked.inputs["X"].array,
-        "x_scale": 0.0625 if biased else 0.03125,
-        "x_zero_point": 100 if biased else given("zx"),
-        "w": asked.inputs["F"].array,
-        "w_scale": [0.0625, 0.03, 0.125] if "sw3" in given("weights") else 0.0625 if biased else given("sw"),
-        "w_zero_point": 0 if biased or "sw3" in given("weights") else given("zw"),
-        "y_scale": 0.5 if biased else given("sy"),
-        "y_zero_point": (given("zy") if "zy" in given("last") else 0) if biased else zero,
-    }
-    types = {
-        "x_zero_point": held["x"].dtype,
-        "w_zero_point": held["w"].dtype,
-        "y_zero_point": asked.call.outputs[0],
-    }
+    graph = _Quantised(asked)
+    conv, last = graph.node("Conv"), graph.node("QuantizeLinear")
+    x, w, *bias = conv.inputs
     inputs = {
-        name: Tensor(dtype, np.asarray(value, dtype))
-        for name, value in held.items()
-        for dtype in [str(types.get(name, getattr(value, "dtype", "float32")))]
+        **graph.dequantized("x", x),
+        **graph.dequantized("w", w),
+        **graph.named("y", last.inputs[1:], asked.call.outputs[0]),
     }
-    if len(given("operands")) > 2:
-        bias = (
-            np.array([1e9, -1e9, 3], np.float32) if "huge" in given("operands") else asked.inputs["B"].array
-        )
-        scale = np.float32(held["x_scale"]) * inputs["w_scale"].array
-        inputs["B"] = Tensor("int32", np.rint(bias / scale).astype(np.int32) if biased else bias)
-    attributes = {
-        "auto_pad": "NOTSET",
-        "group": 1 if biased else given("group"),
-        "pads": (0,) * 4 if biased else given("pads"),
-    }
+    if bias:
+        scale = inputs["x_scale"].array * inputs["w_scale"].array
+        held = graph.tensors.get(bias[0])
+        numbers = graph.dequantized("b", bias[0])["b"].array if held is None else np.rint(held.array / scale)
+        inputs["B"] = Tensor("int32", np.asarray(numbers, np.int32))
+    attributes = {"auto_pad": "NOTSET", "group": 1, "pads": (0,) * 4, **conv.attributes}
     return (*windows_in_pairs(_fused(asked, "QLinearConv", inputs, attributes)), *asked.formula()[1:])
 
 
 @deviation
 def scaled_products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat: two neighbours added in 16 bits (`products_in_pairs`)."""
-    given = asked.call.parameter
-    held: dict[str, Any] = {
-        "A": asked.inputs["A"],
-        "B": asked.inputs["B"],
-        "a_scale": Tensor("float32", np.float32(0.03125)),
-        "b_scale": Tensor("float32", np.float32(given("sb"))),
-        "a_zero_point": Tensor("uint8", np.uint8(given("za") if "za" in given("left") else 0)),
-        "b_zero_point": Tensor("int8", np.int8(given("zb") if "zb" in given("right") else 0)),
+    graph = _Quantised(asked)
+    inputs: dict[str, Tensor] = {}
+    for name, operand in zip("AB", graph.node("MatMul").inputs, strict=True):
+        found = graph.dequantized(name, operand)
+        inputs[name] = found[name]
+        inputs |= {f"{name.lower()}_{part}": found[f"{name}_{part}"] for part in ("scale", "zero_point")}
+    ordered = {
+        name: inputs[name] for name in ("A", "B", "a_scale", "b_scale", "a_zero_point", "b_zero_point")
     }
-    held = {name: each._replace(array=np.asarray(each.array)) for name, each in held.items()}
-    (found,) = products_in_pairs(_fused(asked, "com.microsoft.MatMulIntegerToFloat", held, {}))
-    if given("reused") != "Y" or not isinstance(found, Approx):
-        return (found, *asked.formula()[1:])
-    return (found, Approx(found.dtype, np.abs(found.value), found.bound))  # what consumes Y beside is Abs
+    (found_y,) = products_in_pairs(_fused(asked, "com.microsoft.MatMulIntegerToFloat", ordered, {}))
+    if asked.call.parameter("reused") != "Y" or not isinstance(found_y, Approx):
+        return (found_y, *asked.formula()[1:])
+    return (
+        found_y,
+        Approx(found_y.dtype, np.abs(found_y.value), found_y.bound),
+    )  # what consumes Y beside is Abs
+
+
+class _Quantised:
+    """The nodes and tensors of a graph of quantised numbers: its inputs and constants."""
+
+    def __init__(self, asked: Deviating) -> None:
+        call = asked.call
+        dtypes = tuple((name, each.dtype) for name, each in call.inputs.items())
+        graph = asked.operator.options.filled(call.opset, dtypes, tuple(sorted(call.attributes.items())))
+        self.nodes, self.tensors = graph.nodes, {**graph.constants, **asked.inputs}
+
+    def node(self, operator: str) -> Any:
+        """Return the node of an operator."""
+        return next(each for each in self.nodes if each.operator == operator)
+
+    def dequantized(self, name: str, operand: str) -> dict[str, Tensor]:
+        """Return what an operand is made of: `name`, `name_scale`, and `name_zero_point`, 0 where there is none."""
+        node = next(each for each in self.nodes if operand in each.outputs)
+        held = self.tensors[node.inputs[0]]
+        return {name: held, **self.named(name, node.inputs[1:], held.dtype)}
+
+    def named(self, name: str, parts: Sequence[str], dtype: str) -> dict[str, Tensor]:
+        """Return a scale and a zero point by the names that fused nodes have for them."""
+        scale, *zero = (self.tensors[part] for part in parts if part)
+        return {
+            f"{name}_scale": scale,
+            f"{name}_zero_point": zero[0] if zero else Tensor(dtype, np.zeros((), dtype)),
+        }
 
 
 def _fused(asked: Deviating, name: str, inputs: dict[str, Tensor], attributes: dict[str, Any]) -> Deviating:
