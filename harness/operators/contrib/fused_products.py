@@ -210,7 +210,7 @@ def _with_pads(call: Call) -> Call:
     return call if given is None else call._replace(attributes={**call.attributes, "pads": given})
 
 
-def padded_conv_transpose(X: Bounded, W: Bounded, group: int, call: Call, B: Any = None) -> Bounded:
+def padded_conv_transpose(X: Bounded, W: Bounded, group: int, call: Call, B: Any = None) -> Any:
     """Convolve as ConvTranspose does, with the pads of an input."""
     return conv_transpose(X, W, group, _with_pads(call), B)
 
