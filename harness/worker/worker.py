@@ -670,7 +670,7 @@ class OnnxRuntime:
         binding = session.io_binding()
         for (key, _), array in zip(unit["inputs"], arrays):
             try:
-                value = self.ort.OrtValue.ortvalue_from_numpy(array, *where)
+                value = self._on_device(array, *where)
             except Exception as error:  # releases lack one element type or another
                 raise CannotFeedError(f"cannot hold {array.dtype} in an OrtValue: {error}") from error
             binding.bind_ortvalue_input(key, value)
@@ -680,6 +680,13 @@ class OnnxRuntime:
         session.run_with_iobinding(binding)
         binding.synchronize_outputs()
         return binding.get_outputs()
+
+    def _on_device(self, array: Any, device: str, number: int) -> Any:
+        """Return an OrtValue with the elements of an array."""
+        value = self.ort.OrtValue.ortvalue_from_numpy(array, device, number)
+        if device == "dml":
+            value.numpy()  # waits for the upload: after a failure a session may have another queue than it
+        return value
 
     def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
         """Run with bound buffers: `session.run` neither takes nor returns types that NumPy lacks, and only a binding
@@ -723,15 +730,13 @@ class OnnxRuntime:
         device = int(unit["provider_options"].get("device_id", 0))
         binding = session.io_binding()
         try:
-            values = [self.ort.OrtValue.ortvalue_from_numpy(array, "dml", device) for array in arrays]
+            values = [self._on_device(array, "dml", device) for array in arrays]
             for (key, _), value in zip(unit["inputs"], values):
                 binding.bind_ortvalue_input(key, value)
             ((name, number),) = unit["outputs"]
             binding.bind_ortvalue_output(name, values[0])
         except Exception as error:  # releases lack one call or another, or one element type
             raise CannotFeedError(f"cannot bind an output over an input on the device: {error}") from error
-        for value in values:
-            value.numpy()  # waits for the upload: after a failure the session may have another queue than it
         session.run_with_iobinding(binding)
         binding.synchronize_outputs()
         return [(values[0].numpy(), number)]

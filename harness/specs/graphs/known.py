@@ -15,8 +15,8 @@ from harness.model.float_formats import Float64, decode
 from harness.operators.base import Shape
 from harness.specs.graphs.pattern import Unfit
 
-_MOST_INTEGERS = 16
-"""As many integers may be admissible for one element; of more, nothing is known that is worth a test."""
+_MOST_INTEGERS = 256
+"""As many integers may be admissible for one element: all of eight bits. Of more, nothing is known that is worth a test."""
 
 
 class Within(NamedTuple):
@@ -148,10 +148,11 @@ def expected_of(known: Known) -> Expected:
         return Exact(known)
     if DTYPES[known.dtype].is_float:
         return Approx(known.dtype, known.value, known.error)
-    low, high = np.ceil(known.value - known.error), np.floor(known.value + known.error)
-    steps = int(np.max(high - low, initial=0.0)) if np.isfinite(known.error).all() else _MOST_INTEGERS
-    if steps >= _MOST_INTEGERS:
-        raise Unfit(f"an output of {known.dtype} may be any of more than {_MOST_INTEGERS} integers")
     storage = DTYPES[known.dtype].storage
-    found = [np.minimum(low + step, high).astype(storage) for step in range(steps + 1)]
+    ends = (0, 1) if known.dtype == "bool" else (np.iinfo(storage).min, np.iinfo(storage).max)
+    low, high = np.ceil(known.value - known.error).clip(*ends), np.floor(known.value + known.error).clip(*ends)
+    steps = np.max(high - low, initial=0.0)
+    if not steps < _MOST_INTEGERS:
+        raise Unfit(f"an output of {known.dtype} may be any of more than {_MOST_INTEGERS} integers")
+    found = [np.minimum(low + step, high).astype(storage) for step in range(int(steps) + 1)]
     return OneOf(tuple(Tensor(known.dtype, each) for each in found))
