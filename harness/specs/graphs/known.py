@@ -150,7 +150,10 @@ def expected_of(known: Known) -> Expected:
         return Approx(known.dtype, known.value, known.error)
     storage = DTYPES[known.dtype].storage
     ends = (0, 1) if known.dtype == "bool" else DTYPES[known.dtype].limits[:2]
-    low, high = np.ceil(known.value - known.error).clip(*ends), np.floor(known.value + known.error).clip(*ends)
+    low, high = (
+        np.ceil(known.value - known.error).clip(*ends),
+        np.floor(known.value + known.error).clip(*ends),
+    )
     steps = np.max(high - low, initial=0.0)
     if not steps < _MOST_INTEGERS:
         raise Unfit(f"an output of {known.dtype} may be any of more than {_MOST_INTEGERS} integers")
