@@ -14,6 +14,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import Operator
 from harness.run.deviation import deviating
 from harness.specs.graphs.composition import Unfit, composed
+from harness.specs.graphs.known import Within, expected_of
 from harness.specs.graphs.pattern import FilledGraph, GraphNode
 from tests.graphs.specs import cases
 
@@ -198,3 +199,12 @@ def test_a_deviation_takes_the_place_of_the_nodes_of_an_operator(dtype: str, int
     assert isinstance(found, Exact | OneOf)
     exact = found.tensor if isinstance(found, Exact) else found.candidates[0]
     assert exact.array.tolist() == integers
+
+
+def test_eight_bits_of_which_nothing_is_known_may_be_any() -> None:
+    found = expected_of(Within("uint8", np.array([10.0, 3.0]), np.array([np.inf, 0.0])))
+    assert isinstance(found, OneOf)
+    assert {int(each.array[0]) for each in found.candidates} == set(range(256))
+    assert {int(each.array[1]) for each in found.candidates} == {3}
+    with pytest.raises(Unfit, match="int16 may be any of more than 256 integers"):
+        expected_of(Within("int16", np.array([10.0]), np.array([np.inf])))
