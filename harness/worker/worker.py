@@ -684,7 +684,7 @@ class OnnxRuntime:
     def _on_device(self, array: Any, device: str, number: int) -> Any:
         """Return an OrtValue with the elements of an array."""
         value = self.ort.OrtValue.ortvalue_from_numpy(array, device, number)
-        if device == "dml":
+        if device == "dml" and array.size:
             value.numpy()  # waits for the upload: after a failure a session may have another queue than it
         return value
 
