@@ -397,6 +397,39 @@ def test_normalisations_of_sums() -> None:
     holds(asked("SkipLayerNormalization", given, {"epsilon": 0.125})[0], wanted * gamma + beta)
 
 
+def test_group_norm_of_a_sum() -> None:
+    x, skip, bias, gamma, beta = numbers(2, 3, 2, 6), numbers(2, 6), numbers(6), numbers(6), numbers(6)
+    given = {"X": x, "gamma": gamma, "beta": beta, "skip": skip, "bias": bias}
+    found = asked("SkipGroupNorm", given, {"groups": 3, "activation": 1, "epsilon": 0.25}, 2)
+    total = x.astype(float) + skip[:, None, None].astype(float) + bias
+    wanted = np.zeros_like(total)
+    for image in range(2):
+        for group in range(3):
+            part = total[image, :, :, 2 * group : 2 * group + 2]
+            mean = part.sum() / part.size
+            spread = math.sqrt(((part - mean) ** 2).sum() / part.size + 0.25)
+            wanted[image, :, :, 2 * group : 2 * group + 2] = (part - mean) / spread
+    wanted = wanted * gamma + beta
+    holds(found[0], wanted / (1 + np.exp(-wanted)))
+    holds(found[1], total)
+
+
+def test_a_convolution_backward_with_the_pads_of_an_input() -> None:
+    x, w, b = numbers(1, 4, 3), numbers(4, 2, 3), numbers(4)
+    given = {"X": x, "W": w, "Pads": np.array([1, 2]), "B": b}
+    (found,) = asked("ConvTransposeWithDynamicPads", given, {"group": 2, "strides": (2,), "dilations": (2,)})
+    full = np.zeros((1, 4, 9))
+    for channel in range(4):
+        for place in range(3):
+            for output in range(2):
+                for tap in range(3):
+                    at = 2 * place + 2 * tap
+                    full[0, 2 * (channel // 2) + output, at] += float(x[0, channel, place]) * float(
+                        w[channel, output, tap]
+                    )
+    holds(found, full[:, :, 1:-2] + b.astype(float)[:, None])
+
+
 def test_distances_and_inverses() -> None:
     a, b = numbers(3, 7), numbers(4, 7)
     wanted = [[math.dist(map(float, p), map(float, q)) for q in b] for p in a]
