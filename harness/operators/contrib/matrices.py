@@ -24,9 +24,8 @@ def inverse(X: Bounded) -> Bounded:
     unit = np.max(X.arithmetic.form.spacing(np.ones(1))) / 2
     rounding = X.arithmetic.form.spacing(np.abs(exact))
     bound = 4 * n * unit * grown + rounding + np.abs(exact) * 2.0**-50 * n
-    return Bounded(
-        exact, np.where(np.isnan(bound), np.inf, bound), X.arithmetic
-    )  # of what overflows nothing is claimed
+    claimed = np.where(np.isnan(bound), np.inf, bound)  # of what overflows nothing is claimed
+    return Bounded(exact, claimed, X.arithmetic)
 
 
 def cdist(A: Bounded, B: Bounded, metric: str) -> Bounded:

@@ -240,21 +240,15 @@ def convolved_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
 def scaled_products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat: two neighbours added in 16 bits (`products_in_pairs`)."""
     graph = _Quantised(asked)
-    inputs: dict[str, Tensor] = {}
-    for name, operand in zip("AB", graph.node("MatMul").inputs, strict=True):
-        found = graph.dequantized(name, operand)
-        inputs[name] = found[name]
-        inputs |= {f"{name.lower()}_{part}": found[f"{name}_{part}"] for part in ("scale", "zero_point")}
-    ordered = {
-        name: inputs[name] for name in ("A", "B", "a_scale", "b_scale", "a_zero_point", "b_zero_point")
-    }
-    (found_y,) = products_in_pairs(_fused(asked, "com.microsoft.MatMulIntegerToFloat", ordered, {}))
-    if asked.call.parameter("reused") != "Y" or not isinstance(found_y, Approx):
-        return (found_y, *asked.formula()[1:])
-    return (
-        found_y,
-        Approx(found_y.dtype, np.abs(found_y.value), found_y.bound),
-    )  # what consumes Y beside is Abs
+    a, b = (
+        graph.dequantized(name, operand)
+        for name, operand in zip("ab", graph.node("MatMul").inputs, strict=True)
+    )
+    inputs = {"A": a.pop("a"), "B": b.pop("b"), **a, **b}
+    (y,) = products_in_pairs(_fused(asked, "com.microsoft.MatMulIntegerToFloat", inputs, {}))
+    if asked.call.parameter("reused") != "Y" or not isinstance(y, Approx):
+        return (y, *asked.formula()[1:])
+    return (y, Approx(y.dtype, np.abs(y.value), y.bound))  # what consumes Y beside is Abs
 
 
 class _Quantised:
