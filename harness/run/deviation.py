@@ -19,7 +19,7 @@ from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.run.judge import Judgement, compare_all
 from harness.run.oracle import declared_by
 from harness.specs.expectations.difference_limit import DifferenceLimit
-from harness.specs.expectations.expectation_entry import OF, TODO, Entry
+from harness.specs.expectations.expectation_entry import TODO, Entry, formulas
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.operator import filled_graph
 from harness.targets.execution import Prepared
@@ -62,20 +62,21 @@ class Given:
 
 
 def deviating_outputs(name: str, prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
-    """Return what a formula of `operators.deviations` gives of a case, or of an operator's nodes in its graph; None where it
-    says nothing of it."""
+    """Return what a formula of `operators.deviations` gives of a case, or formulas of the nodes of operators in its graph; None
+    where they say nothing of it."""
     case, call = prepared.case, prepared.call
     inputs = {spec.name: tensor for spec, tensor in zip(case.inputs, prepared.inputs, strict=True)}
     operator, arithmetic = OPERATORS[case.operator], declared_by(provider)
-    formula, _, node = name.partition(OF)
+    named = formulas(name)
     found = None
     # Undefined, or whatever a formula raises of a call that it was not written for: it says nothing of that
     with suppress(Exception), np.errstate(all="ignore"):
-        if node:
-            graph, operators = filled_graph(operator, call), {**OPERATORS, node: deviating(formula, node)}
-            found = composed(graph, call.opset, inputs, arithmetic, operators=operators)
+        if named[0][1]:
+            nodes = {**OPERATORS, **{node: deviating(formula, node) for formula, node in named}}
+            graph = filled_graph(operator, call)
+            found = composed(graph, call.opset, inputs, arithmetic, operators=nodes)
         else:
-            found = DEVIATIONS[formula](Deviating(operator, call, inputs, arithmetic))
+            found = DEVIATIONS[name](Deviating(operator, call, inputs, arithmetic))
     if found is None:
         return None
     return found if call.given is None else tuple(found[position] for position in call.given)

@@ -88,6 +88,25 @@ def test_errors_within_a_bound_are_no_difference_to_enlarge() -> None:
     assert found["ten times the difference"][0].array.tolist() == [np.float32(1.0000001), 12.0]
 
 
+def test_elements_of_which_nothing_is_claimed_stay() -> None:
+    given = (
+        Tensor("float32", np.array([1.0, 3.0], np.float32)),
+        Tensor("float32", np.array([2.0, 3.0], np.float32)),
+    )
+    nothing = Approx("float32", np.array([1.0, 2.0]), np.array([np.inf, np.inf]))
+    half = Approx("float32", np.array([1.0, 2.0]), np.array([np.inf, 1e-6]))
+    found = dict(planted(given, (nothing, half)))
+    assert [each.array.tolist() for each in found["every element"]] == [[1.0, 3.0], [2.0, 16.0]]
+    assert not dict(planted(given[:1], (nothing,)))
+
+
+def test_neither_the_bits_of_nan_nor_the_sign_of_zero_are_another_sign() -> None:
+    given = Tensor("float32", np.array([np.nan, 0.0], np.float32))
+    assert "another sign" not in dict(planted((given,), None))
+    both = Tensor("float32", np.array([np.nan, 0.0, 1.0], np.float32))
+    assert np.signbit(dict(planted((both,), None))["another sign"][0].array[1:]).tolist() == [False, True]
+
+
 def stating(**keys: object) -> Entry:
     text = {"match": "Round", "expect": "mismatch", "reason": "r", "link": "https://example.org/1"}
     return Entry.model_validate({**text, **keys})

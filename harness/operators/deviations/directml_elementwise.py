@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.model.case import Tensor
+from harness.model.case import Tensor, Value
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Exact, Expected
-from harness.model.float_formats import decode, encode
+from harness.model.expected import Approx, Exact, Expected
+from harness.model.float_formats import FORMATS, decode, encode
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -41,6 +41,65 @@ def float16_toward_zero(asked: Deviating) -> tuple[Expected, ...]:
 def positive_whole_part(asked: Deviating) -> tuple[Expected, ...]:
     """Cast and CastLike to bool: True from 1 on, as an unsigned integer is not 0."""
     return (Exact(Tensor("bool", _numbers(asked.inputs["input"]) >= 1)),)
+
+
+@deviation
+def cast_as_alone(asked: Deviating) -> tuple[Expected, ...]:
+    """Cast: to bool, to float16, or from negative numbers to unsigned integers as the provider converts them."""
+    source, to = asked.inputs["input"].dtype, asked.call.outputs[0]
+    if to == "bool":
+        return positive_whole_part(asked)
+    if to == "float16" and source != "float16":
+        return float16_toward_zero(asked)
+    if to.startswith("uint") and DTYPES[source].is_float:
+        positive = Tensor(source, np.maximum(asked.inputs["input"].array, 0))
+        return asked.formula(inputs={"input": positive})
+    return asked.formula()
+
+
+def _bounds_of_clip(asked: Deviating) -> tuple[float, float]:
+    """Return the least and the greatest number that ReluClip's Clip lets through."""
+    largest = FORMATS[asked.inputs["X"].dtype].largest
+    given = asked.call.parameter
+    clipped = (*given("clipped"), "", "")
+    least = given("low" if clipped[1] else "least")
+    most = given("high" if clipped[2] else "most")
+    return -largest if least in ("", None) else float(least), largest if most in ("", None) else float(most)
+
+
+def _bounded(asked: Deviating, of_nothing: float, low: float, high: float) -> tuple[Expected, ...]:
+    """Return the positive part of X, of which NaN is `of_nothing`, below `high`, then above `low`; then, of two outputs, that
+    part itself."""
+    x = asked.inputs["X"]
+    part = np.maximum(np.nan_to_num(_numbers(x), nan=of_nothing, posinf=np.inf, neginf=-np.inf), 0)
+    held = np.maximum(np.minimum(part, high), low)
+    return tuple(Approx(x.dtype, each, np.zeros(part.shape)) for each in (held, part))[
+        : len(asked.call.outputs)
+    ]
+
+
+@deviation
+def clips_what_relu_gives(asked: Deviating) -> tuple[Expected, ...]:
+    """Relu and Clip: NaN is 0 behind Relu, and Clip's max comes first."""
+    return _bounded(asked, 0.0, *_bounds_of_clip(asked))
+
+
+@deviation
+def clips_at_once(asked: Deviating) -> tuple[Expected, ...]:
+    """Relu and Clip as one Clip, whose min is not below 0 and whose max comes first, also of NaN."""
+    low, high = _bounds_of_clip(asked)
+    return _bounded(asked, np.inf, max(low, 0.0), high)
+
+
+@deviation
+def drops_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """ConstantSharing: what is greater of NaN and a number is the number."""
+
+    def least(name: str) -> Value:
+        given: Value = asked.call.parameter(name)
+        return "-inf" if np.isnan(float(given)) else given  # type: ignore[arg-type]
+
+    return asked.formula(first=least("first"), second=least("second"), third=least("third"))
 
 
 @deviation

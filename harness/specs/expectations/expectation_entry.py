@@ -77,19 +77,23 @@ def _date(text: object) -> date | None:
     raise refuse(f"{shown(text)} is not a date such as 2027-01-31")
 
 
-OF = " of "
-"""Between a formula and the operator whose nodes in a graph give what it does."""
+def formulas(gives: str) -> list[tuple[str, str]]:
+    """Return the formulas that `gives` names, each with the operator whose nodes in a graph give what it does, or ""."""
+    return [(each.partition(" of ")[0], each.partition(" of ")[2]) for each in gives.split(" and ")]
 
 
-def _formula(name: str) -> str:
-    formula, of, operator = name.partition(OF)
-    if name != TODO and formula not in DEVIATIONS:
-        raise refuse(
-            f"{shown(formula)} is no formula of a deviation", given=formula, allowed=tuple(DEVIATIONS)
-        )
-    if of and operator not in OPERATORS:
-        raise refuse(f"{shown(operator)} is no operator", given=operator, allowed=tuple(OPERATORS))
-    return name
+def _formula(gives: str) -> str:
+    named = formulas(gives)
+    for formula, operator in named:
+        if gives != TODO and formula not in DEVIATIONS:
+            raise refuse(
+                f"{shown(formula)} is no formula of a deviation", given=formula, allowed=tuple(DEVIATIONS)
+            )
+        if operator and operator not in OPERATORS:
+            raise refuse(f"{shown(operator)} is no operator", given=operator, allowed=tuple(OPERATORS))
+        if len(named) > 1 and not operator:
+            raise refuse(f"{shown(formula)} names no operator: of several formulas each does")
+    return gives
 
 
 QueryText = Annotated[str, AfterValidator(_query)]
