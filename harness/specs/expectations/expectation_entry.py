@@ -106,7 +106,7 @@ class When(Strict):
     tell lies in no range."""
 
     target: Alternatives[Text] = ("*",)
-    provider: Text | None = None
+    provider: Alternatives[Text] = ("*",)
     adapter: Text | None = None
     onnxruntime: VersionRange | None = None
     directml: VersionRange | None = None
@@ -124,7 +124,7 @@ class When(Strict):
         )
         return (
             any(fnmatchcase(target, glob) for glob in self.target)
-            and (self.provider is None or fnmatchcase(info.provider, self.provider))
+            and any(fnmatchcase(info.provider, glob) for glob in self.provider)
             and (self.adapter is None or fnmatchcase(info.adapter or "", self.adapter))
             and all(wanted is None or within(version, wanted) for wanted, version in ranges)
         )

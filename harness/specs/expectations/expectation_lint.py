@@ -105,11 +105,12 @@ def _holds_with(first: When, when: When) -> bool:
     """Say whether a condition holds wherever another one does."""
     ranges = ("onnxruntime", "directml", "max_feature_level")
     return (
-        all(any(fnmatchcase(glob, wider) for wider in first.target) for glob in when.target)
-        and all(
-            getattr(first, name) is None or fnmatchcase(getattr(when, name) or "", getattr(first, name))
-            for name in ("provider", "adapter")
+        all(
+            any(fnmatchcase(glob, wider) for wider in getattr(first, name))
+            for name in ("target", "provider")
+            for glob in getattr(when, name)
         )
+        and (first.adapter is None or fnmatchcase(when.adapter or "", first.adapter))
         and all(_contains(getattr(first, name), getattr(when, name)) for name in ranges)
     )
 
