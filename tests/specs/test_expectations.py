@@ -258,6 +258,8 @@ CASES = {
         (entry("GatherND", "accepted_invalid"), entry("'GatherND:sweep=a'", "accepted_invalid", "gives: as_if_allowed"), True),
         (entry("GatherND", "rejected", "when: {target: cpu}"), entry("'GatherND:sweep=a'", "rejected"), False),
         (entry("GatherND", "rejected", "when: {target: 'cpu*'}"), entry("'GatherND:sweep=a'", "rejected", "when: {target: cpu}"), True),
+        (entry("GatherND", "rejected", "when: {provider: [X, Y]}"), entry("'GatherND:sweep=a'", "rejected", "when: {provider: Y}"), True),
+        (entry("GatherND", "rejected", "when: {provider: Y}"), entry("'GatherND:sweep=a'", "rejected", "when: {provider: [X, Y]}"), False),
         (entry("GatherND", "rejected", "when: {provider: X}"), entry("'GatherND:sweep=a'", "rejected", "when: {provider: Y}"), False),
         (within("<1.32"), within(">=1.20,<1.24", "GatherND:sweep=a"), True),
         (within("<1.24"), within(">=1.20,<1.24.3", "GatherND:sweep=a"), False),

@@ -72,6 +72,38 @@ def test_elements_of_a_base_that_are_not_changed_stay() -> None:
     assert third is not None
 
 
+@pytest.mark.parametrize(
+    ("operator", "name", "dtype", "shape"),
+    [
+        ("Gather", "kind_indices_rank_5", "int64", (1, 1, 1, 1, 2)),
+        ("Gather", "kind_data_none_in_2", None, None),
+        ("MeanVarianceNormalization", "kind_X_over_1024", "float32", (1025,)),
+    ],
+)
+def test_shapes_that_no_case_has_get_one(
+    operator: str, name: str, dtype: str | None, shape: tuple[int, ...] | None
+) -> None:
+    case = next(case for case in generated(operator) if f"case={name};" in case.id)
+    changed = next(each for each in case.inputs if each.name == name.split("_")[1])
+    assert case.validity is Validity.VALID
+    if shape is None:
+        assert changed.shape[2] == 0
+    else:
+        assert (changed.dtype, changed.shape) == (dtype, shape)
+
+
+def test_an_extent_that_others_have_as_well_gets_one_case() -> None:
+    names = [case.id for case in generated("MeanVarianceNormalization") if "kind_X_over" in case.id]
+    assert len(names) == 1
+    assert "over_1024" in names[0]
+
+
+def test_an_input_that_is_no_initializer_anywhere_becomes_one_with_elements() -> None:
+    (case,) = (case for case in generated("Swish") if "kind_X_initializer" in case.id)
+    assert case.options.initializer == "X"
+    assert all(case.inputs[0].shape)
+
+
 def test_a_thorough_plan_has_the_same_ones_and_a_report_says_what_they_are_made_of() -> None:
     specs = load_specs([own_spec("Gemm")])
     thorough = [case.id for case in expand(specs, thorough=True).literals if is_of_kind(case)]

@@ -177,8 +177,8 @@ def parts_of_one_size(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def every_axis_squeezed(asked: Deviating) -> tuple[Expected, ...]:
-    """Squeeze: the attribute axes is not read."""
-    return _given(asked, without=("axes",))
+    """Squeeze: no axes are read, of the attribute or the input."""
+    return _given(asked, inputs={"data": asked.inputs["data"]}, without=("axes",))
 
 
 @deviation

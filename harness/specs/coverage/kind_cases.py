@@ -1,8 +1,9 @@
-"""Generates a case for each kind of elements that an input could hold and that no case of its operator has.
+"""Generates a case for each kind of elements and of shapes that an input could have, and for each input as an initializer,
+where no case of its operator has it.
 
-It is an existing valid case with one input changed. The cells are those of `kinds`, by which `harness coverage
---kinds` counts: what is generated and what is counted cannot differ. A changed call that breaks a rule, or of which the
-formula claims no result, becomes no case, and its cell stays open.
+It is an existing valid case with an input changed, and with it those that share its extents. The cells are those of `kinds`, by
+which `harness coverage --kinds` counts: what is generated and what is counted cannot differ. A changed call that breaks a
+rule, or of which the formula claims no result, becomes no case, and its cell stays open.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ from harness.model.target_info import CPU, DML, TargetInfo
 from harness.operators.base import Call
 from harness.operators.directml.levels import levels, levels_of
 from harness.specs.coverage.kinds import (
+    EMPTY,
+    EXTENTS,
     FLOATS,
+    INITIALIZER,
     INTEGERS,
+    RANKS,
     Cell,
     SeenKinds,
     Witness,
@@ -37,8 +42,8 @@ from harness.specs.reading.literal_cases import literal_id
 from harness.specs.reading.load import LoadedSpec, default_folder
 from harness.specs.sweeps.calls import call_of
 
-GENERATED = (*FLOATS, *INTEGERS)
-"""The kinds that cases are generated of."""
+GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER)
+"""The kinds that cases are generated of, an extent before those that it has as well."""
 PREFIX = "kind_"
 """What the names of generated cases begin with: the query `case=kind_*` selects them."""
 _TRIED = 12
@@ -79,13 +84,9 @@ def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
         if case.directml is None and case.options.variant is None:
             seen.add(case, 0)
     ranked = sorted(seen.valid, key=_rank)
-    for cell in count_kinds(seen).missing:
-        if (
-            cell[1] not in GENERATED
-            or cell in seen.judged
-            or _name(cell) in written
-            or " ".join(cell) in without
-        ):
+    missing = (cell for cell in count_kinds(seen).missing if cell[1] in GENERATED)
+    for cell in sorted(missing, key=lambda cell: EXTENTS.get(cell[1], 0), reverse=True):
+        if cell in seen.judged or _name(cell) in written or " ".join(cell) in without:
             continue
         made = _made(seen, ranked, cell)
         if made is not None:
@@ -103,7 +104,10 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
     """Return a case that has a cell, None where no base that is tried gives one."""
     name, kind = cell
     own = [each for each in ranked if any(given.split(".")[0] == name for given in each.tensors)]
-    own.sort(key=lambda each: _few(each, name))
+    if kind in (*RANKS, *EXTENTS, INITIALIZER):
+        own.sort(key=lambda each: not all(tensor.array.size for tensor in each.tensors.values()))
+    elif kind in FLOATS + INTEGERS:
+        own.sort(key=lambda each: _few(each, name))
     for base in own[:_TRIED]:
         for call, tensors, rule in changed_calls(seen.operator, base, name, kind):
             if rule is None and _claimed(seen, call, tensors):
@@ -164,7 +168,7 @@ def _case(spec: LoadedSpec, base: Case, cell: Cell, tensors: Mapping[str, Tensor
         TensorSpec(each, given.dtype, given.array.shape, "literal") for each, given in tensors.items()
     )
     options = Options(
-        initializer=_initializer(base.options, cell[0]),
+        initializer=_initializer(base.options, cell, specs),
         outputs=base.options.outputs,
         omit=base.options.omit,
         optionals=base.options.optionals,
@@ -188,9 +192,15 @@ def _name(cell: Cell) -> str:
     return f"{PREFIX}{name}_{_SIGNED.get(kind, kind).lower().replace(' ', '_')}"
 
 
-def _initializer(options: Options, name: str) -> str | None:
-    """Return the inputs of a base that are initializers, without the changed one."""
-    if options.initializer is None or options.initializer == CONSTANTS:
+def _initializer(options: Options, cell: Cell, specs: Iterable[TensorSpec]) -> str | None:
+    """Return the inputs that are initializers: those of the base without the changed one, or that one as well."""
+    name, kind = cell
+    if options.initializer == CONSTANTS:
         return options.initializer
-    kept = [each for each in options.initializer.split(",") if each.split(".")[0] != name]
+    given = (options.initializer or "").split(",")
+    kept = [
+        each.name
+        for each in specs
+        if (kind == INITIALIZER if each.name.split(".")[0] == name else each.name in given)
+    ]
     return ",".join(kept) or None

@@ -29,8 +29,10 @@ FLOATS = ("NaN first", "NaN last", "NaN everywhere", "inf", "-inf", "-0", "subno
 INTEGERS = ("least", "greatest")
 EMPTY = ("none in 0", "none in 1", "none in 2", "none in 3")
 EXTENTS = {f"over {extent}": extent for extent in (16, 64, 256, 1024)}
-SHAPES = ("scalar", "rank 5", *EXTENTS)
-GIVEN = ("initializer", "left out")
+RANKS = ("scalar", "rank 5")
+SHAPES = (*RANKS, *EXTENTS)
+INITIALIZER = "initializer"
+GIVEN = (INITIALIZER, "left out")
 NARROW = tuple(name for name, entry in DTYPES.items() if entry.narrow)
 SESSIONS = ("after same", "after larger", "after smaller", "undeclared")
 KINDS = (*FLOATS, *INTEGERS, *NARROW, *EMPTY, *SHAPES, *GIVEN, *SESSIONS)
@@ -157,7 +159,7 @@ class SeenKinds:
             yield from ((name, spec.dtype),) if spec.dtype in NARROW else ()
             self.rank[name] = max(rank, self.rank.get(name, 0))
             constant = spec.name in self.operator.constants and CONSTANTS in frozen
-            yield from ((name, "initializer"),) if constant or spec.name in frozen else ()
+            yield from ((name, INITIALIZER),) if constant or spec.name in frozen else ()
             yield from ((name, EMPTY[n]) for n, extent in enumerate(spec.shape[: len(EMPTY)]) if not extent)
             yield from ((name, kind) for kind, least in EXTENTS.items() if max(spec.shape, default=0) > least)
             yield from ((name, kind) for kind in [{0: "scalar", 5: "rank 5"}.get(rank)] if kind)
@@ -277,7 +279,10 @@ def _changes(arrays: Mapping[str, Array], own: str, dtype: str, kind: str) -> It
         made = holding(kind, dtype, arrays[own])
         yield from [{own: made}] if made is not None else []
         return
-    if kind in ("scalar", "rank 5"):
+    if kind == INITIALIZER:
+        yield {}
+        return
+    if kind in RANKS:
         whole = () if kind == "scalar" else (1,) * (5 - len(shape)) + shape
         yield {own: np.resize(arrays[own], whole)}
         yield {each: np.resize(array, whole) for each, array in arrays.items() if array.shape == shape}

@@ -1,0 +1,50 @@
+"""A deviation that the nodes of operators in a graph have."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from harness.compile.prepare import by_graph
+from harness.model.expected import nearest
+from harness.model.target_info import DML
+from harness.run.deviation import deviating_outputs
+from harness.specs.expand import expand
+from harness.specs.expectations.expectation_entry import Entry
+from harness.specs.reading.load import load_specs
+
+QUANTIZED, DEQUANTIZED = (
+    "in_equal_blocks_from_the_last of QuantizeLinear",
+    "scales_of_the_last_axis of DequantizeLinear",
+)
+
+
+def test_the_nodes_of_two_operators_give_what_two_formulas_do() -> None:
+    spec = load_specs([Path("specs/graphs/TransposeQuantise.yaml")])
+    _, (prepared,) = next(by_graph(islice(expand(spec), 1), seed=0))
+
+    def given(name: str) -> list[float]:
+        (found,) = deviating_outputs(name, prepared, DML) or ()
+        return list(np.ravel(nearest(found).array))
+
+    both = given(f"{QUANTIZED} and {DEQUANTIZED}")
+    assert both == given(f"{DEQUANTIZED} and {QUANTIZED}")
+    assert both not in (given(QUANTIZED), given(DEQUANTIZED))
+
+
+@pytest.mark.parametrize(
+    ("gives", "said"),
+    [
+        (f"{QUANTIZED} and drops_nan", "'drops_nan' names no operator"),
+        (f"{QUANTIZED} and no_such of Cast", "'no_such' is no formula"),
+        ("drops_nan of Nothing", "'Nothing' is no operator"),
+    ],
+)
+def test_what_is_no_formula_of_nodes_is_refused(gives: str, said: str) -> None:
+    text = {"match": "Round", "expect": "mismatch", "reason": "r", "link": "https://example.org/1"}
+    with pytest.raises(ValidationError, match=said):
+        Entry.model_validate({**text, "gives": gives})
