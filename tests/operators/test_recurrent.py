@@ -141,7 +141,7 @@ def test_nothing_is_claimed_of_y_beyond_a_length() -> None:
     claimed = [
         np.isinf(expected[0].bound).any()
         for case, _, inputs, expected in cases("LSTM")
-        if "sequence_lens" in inputs and inputs["sequence_lens"].array.min() < case.inputs[0].shape[0]
+        if "sequence_lens" in inputs and (inputs["sequence_lens"].array < case.inputs[0].shape[0]).any()
     ]
     assert claimed
     assert all(claimed)
