@@ -67,11 +67,11 @@ def deviating_outputs(name: str, prepared: Prepared, provider: str) -> tuple[Exp
     case, call = prepared.case, prepared.call
     inputs = {spec.name: tensor for spec, tensor in zip(case.inputs, prepared.inputs, strict=True)}
     operator, arithmetic = OPERATORS[case.operator], declared_by(provider)
-    named = formulas(name)
-    found = None
+    named, found = formulas(name), None
+    of_nodes = any(node for _, node in named)
     # Undefined, or whatever a formula raises of a call that it was not written for: it says nothing of that
     with suppress(Exception), np.errstate(all="ignore"):
-        if named[0][1]:
+        if of_nodes:
             nodes = {**OPERATORS, **{node: deviating(formula, node) for formula, node in named}}
             graph = filled_graph(operator, call)
             found = composed(graph, call.opset, inputs, arithmetic, operators=nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,8 @@ def test_a_thorough_plan_has_the_same_ones_and_a_report_says_what_they_are_made_
 
 
 def test_what_is_left_out_is_of_operators_and_kinds_and_has_a_reason() -> None:
-    for operator, entries in left_out().items():
+    for pattern, entries in left_out().items():
+        operator = next(each for each in OPERATORS if fnmatchcase(each, pattern))
         names = {
             each.name
             for opset in plan_of(operator).specs[0].opsets

@@ -9,6 +9,7 @@ rule, or of which the formula claims no result, becomes no case, and its cell st
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -63,7 +64,7 @@ class CellsWithoutCase(NamedTuple):
 
 @cache
 def left_out() -> dict[str, tuple[CellsWithoutCase, ...]]:
-    """Read what gets no case, by operator."""
+    """Read what gets no case, by operator or by a pattern of operators."""
     tree: dict[str, list[dict[str, Any]]] = yaml.safe_load(left_out_file().read_bytes())
     return {
         operator: tuple(CellsWithoutCase(tuple(entry["cells"]), entry["because"]) for entry in entries)
@@ -79,7 +80,13 @@ def left_out_file() -> Path:
 def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
     """Yield the generated cases of a spec whose other cases are `cases`."""
     seen, written = SeenKinds(spec), {each.name for each in spec.model.cases}
-    without = {cell for entry in left_out().get(spec.model.operator, ()) for cell in entry.cells}
+    without = {
+        cell
+        for pattern, entries in left_out().items()
+        if fnmatchcase(spec.model.operator, pattern)
+        for entry in entries
+        for cell in entry.cells
+    }
     for case in cases:
         if case.directml is None and case.options.variant is None:
             seen.add(case, 0)

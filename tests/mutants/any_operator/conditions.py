@@ -104,10 +104,9 @@ def conditions(name: str, cases: Sequence[Sample]) -> Iterator[AnyMistake]:
                 )
                 narrow |= {each.name: each for each in found}
     yield from narrow.values()
-    several = (
-        s.case for s in cases if s.case.inputs and not is_of_kind(s.case)
-    )  # a kind is generated for one case
-    for rank in sorted({len(case.inputs[0].shape) for case in several}):
+    # a kind of input is generated for one case: of a rank that it alone has no two cases turn red
+    written = [sample.case for sample in cases if sample.case.inputs and not is_of_kind(sample.case)]
+    for rank in sorted({len(case.inputs[0].shape) for case in written}):
         yield WrongWhere(
             f"rank {rank}", lambda s, rank=rank: bool(s.case.inputs) and len(s.case.inputs[0].shape) == rank
         )
