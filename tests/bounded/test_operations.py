@@ -213,6 +213,19 @@ class TestBeyondFiniteNumbers:
         assert np.isfinite(self.of(3e38, -3e38).sum().error)
         assert np.isinf((self.of(3e38, 3e38, -3e38)[None] @ np.ones((3, 1))).error).all()
 
+    def test_nan_is_required_however_uncertain_the_other_operands_are(self) -> None:
+        nan = self.of(np.nan, np.nan)
+        for error in (0.5, np.inf):
+            other = Bounded(np.array([1.0, np.inf]), np.array([error, 0.0]), self.KIND)
+            ones = Bounded(np.ones((2, 2)), np.full((2, 2), error), self.KIND)
+            for found in (
+                *(f(*pair) for f in (*BINARY.values(), np.maximum) for pair in ((nan, other), (other, nan))),
+                *(f(np.stack([nan, other]), axis=0) for f in (np.sum, np.mean, np.prod, np.max)),
+                np.cumsum(np.stack([nan, other]), axis=0)[1],
+                np.matmul(nan, ones),
+            ):
+                assert np.isnan(found.value).all() and not found.error.any(), found
+
     def test_a_matrix_product_spreads_infinities_and_nan_over_its_rows_and_columns(self) -> None:
         a = number(np.array([[np.inf, 1.0], [1.0, 2.0], [np.nan, 1.0]]), self.KIND)
         found = a @ number(np.array([[1.0, 0.0], [1.0, 1.0]]), self.KIND)

@@ -18,6 +18,7 @@ from harness.operators.bounded.number import (
     ordinary,
     same,
     settle,
+    surely_nan,
     whole,
 )
 from harness.operators.bounded.precision import declared
@@ -51,7 +52,8 @@ def add(x: Any, y: Any) -> Bounded:
     hidden |= (
         (over_x | np.isinf(x.value)) & (over_y | np.isinf(y.value)) & (sign_x != sign_y) & (over_x | over_y)
     )
-    return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), integers)
+    spread = np.where(surely_nan(x, y), 0.0, np.where(hidden, np.inf, spread))
+    return basic(value, spread, x.arithmetic, _nonfinite(x, y), integers)
 
 
 def subtract(x: Any, y: Any) -> Bounded:
@@ -73,7 +75,8 @@ def multiply(x: Any, y: Any) -> Bounded:
     infinite = np.isinf(x.value) | np.isinf(y.value)
     hidden |= infinite & (x.error + y.error > 0) & zero  # infinity times what may be zero
     spread = np.where(infinite & ~hidden & np.isfinite(x.error + y.error), 0.0, spread)
-    return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), integers)
+    spread = np.where(surely_nan(x, y), 0.0, np.where(hidden, np.inf, spread))
+    return basic(value, spread, x.arithmetic, _nonfinite(x, y), integers)
 
 
 def _product_spread(x: Bounded, y: Bounded, value: Float64) -> Float64:
@@ -114,7 +117,7 @@ def _of_infinities(x: Bounded, y: Bounded, value: Float64, spread: Float64) -> F
     spread = np.where(np.isinf(y.value) & np.isfinite(x.value) & np.isfinite(x.error + y.error), 0.0, spread)
     hidden = over_x & (over_y | (np.abs(value) + spread < x.arithmetic.overflow))
     hidden |= (over_x & np.isinf(y.value)) | (over_y & np.isinf(x.value))
-    return np.where(hidden, np.inf, spread)
+    return np.where(surely_nan(x, y), 0.0, np.where(hidden, np.inf, spread))
 
 
 def negative(x: Bounded) -> Bounded:
@@ -134,10 +137,9 @@ def maximum(x: Any, y: Any) -> Bounded:
         np.maximum(x.value + x.error, y.value + y.error) - value,
         value - np.maximum(x.value - x.error, y.value - y.error),
     )
-    spread = np.where(
-        np.isinf(x.error) | np.isinf(y.error), np.inf, np.where(np.isfinite(value), spread, 0.0)
-    )
-    return Bounded(value, np.asarray(spread), x.arithmetic)
+    unknown = (np.isinf(x.error) | np.isinf(y.error)) & ~surely_nan(x, y)
+    spread = np.where(unknown, np.inf, np.where(np.isfinite(value), spread, 0.0))
+    return Bounded(value, spread, x.arithmetic)
 
 
 def minimum(x: Any, y: Any) -> Bounded:

@@ -9,6 +9,7 @@ With v the reference and v^ the implementation's value, |v^ - v| <= error throug
 Rules beyond finite numbers:
 
 - Values that are infinite or NaN by IEEE 754's rules from exact operands have error 0: they are required.
+  NaN stays NaN in every operation, however large the errors of other operands are.
 - An error is infinite where nothing can be claimed: a divisor or a logarithm's argument that may be 0, an infinity that may be a NaN.
 - Where |value| + error reaches the magnitude from which the working type rounds to infinity, the implementation's value may be that
   infinity; an operation whose result would not show it, a difference for instance, has an infinite error.
@@ -268,6 +269,12 @@ def may_overflow(x: Bounded) -> Mask:
     """Say where an implementation's value of a finite number may be an infinity."""
     finite = np.isfinite(x.value) & np.isfinite(x.error)
     return np.asarray(finite & (np.abs(x.value) + x.error >= x.arithmetic.overflow))
+
+
+def surely_nan(*operands: Bounded) -> Mask:
+    """Say where an operand is NaN in every implementation: so is what is computed of it, whatever the others are."""
+    masks = np.broadcast_arrays(*(np.isnan(each.value) & np.isfinite(each.error) for each in operands))
+    return np.asarray(np.logical_or.reduce(masks))
 
 
 def ordinary(x: Bounded) -> bool:

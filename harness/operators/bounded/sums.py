@@ -27,6 +27,7 @@ from harness.operators.bounded.number import (
     may_overflow,
     same,
     settle,
+    surely_nan,
     unknown_infinite,
     whole,
 )
@@ -143,7 +144,8 @@ def _with_infinities(x: Bounded, value: Float64, kept: dict[str, Any]) -> tuple[
     mixed |= (signs[0] & ~shown[0]) | (signs[1] & ~shown[1])
     if x.arithmetic.errs:  # finite terms alone may overflow to the other infinity
         mixed |= (infinite[0] & _overflows(x, -1, kept)) | (infinite[1] & _overflows(x, 1, kept))
-    return np.where(mixed, np.inf, spread), size, np.asarray((~finite).any(**kept))
+    spread = np.where(surely_nan(x).any(**kept), 0.0, np.where(mixed, np.inf, spread))
+    return spread, size, np.asarray((~finite).any(**kept))
 
 
 def _overflows(x: Bounded, sign: int, kept: dict[str, Any]) -> Mask:
@@ -224,6 +226,7 @@ def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
     nonfinite = (~finite).any(**kept)
     own = np.where(np.isfinite(own), own, np.inf)
     spread = np.where(nonfinite & certain, np.where(large_finite(x, kept, a), 0.0, np.inf), spread)
+    spread = np.where(surely_nan(x).any(**kept), 0.0, spread)
     result = settle(
         value, np.asarray(spread), a, np.where(nonfinite, 0.0, own + reference), 0.0, np.asarray(nonfinite)
     )
@@ -250,7 +253,7 @@ def largest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
     kept: dict[str, Any] = {"axis": _axes(x, axis), "keepdims": keepdims}
     value = np.asarray(x.value.max(**kept))
     spread = np.maximum((x.value + x.error).max(**kept) - value, value - (x.value - x.error).max(**kept))
-    unknown = np.isinf(x.error).any(**kept)
+    unknown = np.isinf(x.error).any(**kept) & ~surely_nan(x).any(**kept)
     return Bounded(
         value, np.asarray(np.where(unknown, np.inf, np.where(np.isfinite(value), spread, 0.0))), x.arithmetic
     )
@@ -273,6 +276,7 @@ def prefix_sums(x: Bounded, axis: int, **_: Any) -> Bounded:
     count = np.arange(length).reshape([-1 if a == axis % x.ndim else 1 for a in range(x.ndim)])
     if over:
         spread = np.where(np.cumsum(may_overflow(x), axis=axis) > 0, np.inf, spread)
+    spread = np.where(np.cumsum(surely_nan(x), axis=axis) > 0, 0.0, spread)
     integers = np.cumsum(~whole(x), axis=axis) == 0
     return _rounded(
         result := _total(value, spread, size, count, x.arithmetic, given, integers),
@@ -309,6 +313,7 @@ def contracted(products: Bilinear, a: Bounded, b: Bounded, count: int | Float64)
         spread = np.where(
             given & ((spread > 0) | (size >= a.arithmetic.accumulator.overflow)), np.inf, spread
         )
+        spread = np.where(_touched(f, surely_nan(a), surely_nan(b)), 0.0, spread)
     integers = np.full(value.shape, all((whole(x) | ~np.isfinite(x.value)).all() for x in (a, b)))
     result = _total(value, spread, size + spread, count, a.arithmetic, given, integers)
     return _rounded(result, integers & (result.error == 0))
