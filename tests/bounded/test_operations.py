@@ -224,7 +224,8 @@ class TestBeyondFiniteNumbers:
                 np.cumsum(np.stack([nan, other]), axis=0)[1],
                 np.matmul(nan, ones),
             ):
-                assert np.isnan(found.value).all() and not found.error.any(), found
+                assert np.isnan(found.value).all(), found
+                assert not found.error.any(), found
 
     def test_a_matrix_product_spreads_infinities_and_nan_over_its_rows_and_columns(self) -> None:
         a = number(np.array([[np.inf, 1.0], [1.0, 2.0], [np.nan, 1.0]]), self.KIND)

@@ -1,7 +1,8 @@
-"""Generates a case for each kind of elements and of shapes that an input could have, and for each input as an initializer,
-where no case of its operator has it.
+"""Generates a case for each kind of elements and of shapes that an input could have, for each input as an initializer,
+and for each kind of session, where no case of its operator has it.
 
-It is an existing valid case with an input changed, and with it those that share its extents. The cells are those of `kinds`, by
+It is an existing valid case with an input changed, and with it those that share its extents; or an existing case in another session:
+after another call, or, for each rule that an invalid case breaks, with undeclared shapes. The cells are those of `kinds`, by
 which `harness coverage --kinds` counts: what is generated and what is counted cannot differ. A changed call that breaks a
 rule, or of which the formula claims no result, becomes no case, and its cell stays open.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import islice
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ import numpy as np
 import yaml
 
 from harness.model.case import CONSTANTS, Case, Options, Tensor, TensorSpec
-from harness.model.caseid import CaseKey
+from harness.model.caseid import CaseKey, option_terms
 from harness.model.expected import Approx
 from harness.model.reference.kernels import registered
 from harness.model.target_info import CPU, DML, TargetInfo
@@ -33,14 +35,18 @@ from harness.specs.coverage.kinds import (
     INITIALIZER,
     INTEGERS,
     RANKS,
+    SESSIONS,
+    UNDECLARED,
     Cell,
     SeenKinds,
     Witness,
+    can_change,
     changed_calls,
     count_kinds,
 )
 from harness.specs.reading.literal_cases import literal_id
 from harness.specs.reading.load import LoadedSpec, default_folder
+from harness.specs.sweeps import sessions
 from harness.specs.sweeps.calls import call_of
 
 GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER)
@@ -48,10 +54,14 @@ GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER
 PREFIX = "kind_"
 """What the names of generated cases begin with: the query `case=kind_*` selects them."""
 _TRIED = 12
-"""Bases that are tried for a cell."""
+"""Changed calls whose results are asked of the formula for a cell."""
+_BASES = 60
+"""Bases that are changed for a cell."""
 _SEVERAL, _LARGE = 3, 10_000
 """Elements of an input whose first differs from its last; elements of which no result is computed here."""
 _USUAL = "float32"
+_BEYOND = (*INTEGERS, "inf", "-inf", "largest")
+"""Kinds that make an output too large to compute where elements alone decide how large it is."""
 _SIGNED = {"-inf": "minus_inf", "-0": "minus_zero"}
 
 
@@ -99,6 +109,35 @@ def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
         if made is not None:
             seen.judged.update(seen.cells(made, 0))
             yield made
+    for kind in SESSIONS:
+        if ("", kind) not in seen.judged and kind not in without:
+            yield from _in_session(seen, ranked, kind)
+
+
+def _in_session(seen: SeenKinds, ranked: Iterable[Witness], kind: str) -> Iterator[Case]:
+    """Yield a valid case in a session that ran another call before, or each broken rule once with undeclared shapes."""
+    if kind == UNDECLARED:
+        for case in seen.refused.values():
+            yield _with_options(case, kind, msgspec.structs.replace(case.options, shapes="undeclared"))
+        return
+    for case, call, _ in ranked:
+        options = msgspec.structs.replace(case.options, after=kind.removeprefix("after "))
+        given = all(map(prod, call.shapes)) and case.literals is None
+        if given and sessions.refusal(seen.operator, call, options) is None:
+            yield _with_options(case, kind, options)
+            return
+
+
+def _with_options(case: Case, kind: str, options: Options) -> Case:
+    """Return a case with other options under the name of a kind."""
+    key = CaseKey.of(case.id.removesuffix(option_terms(case.options)))
+    terms = ";".join((f"case={_name(('', kind))}", *key.terms[1:]))
+    return msgspec.structs.replace(
+        case,
+        id=f"{key.head}:{terms}{option_terms(options)}",
+        options=options,
+        source=f"{kind}, a kind of session that no other case has; made from {key.origin}",
+    )
 
 
 def is_of_kind(case: Case) -> bool:
@@ -110,17 +149,27 @@ def is_of_kind(case: Case) -> bool:
 def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None:
     """Return a case that has a cell, None where no base that is tried gives one."""
     name, kind = cell
-    own = [each for each in ranked if any(given.split(".")[0] == name for given in each.tensors)]
+    own = [
+        each
+        for each in ranked
+        if can_change(each, name, kind)
+        and not (kind in _BEYOND and each.call.constants and not any(each.call.shapes))
+    ]
     if kind in (*RANKS, *EXTENTS, INITIALIZER):
         own.sort(key=lambda each: not all(tensor.array.size for tensor in each.tensors.values()))
     elif kind in FLOATS + INTEGERS:
         own.sort(key=lambda each: _few(each, name))
-    for base in own[:_TRIED]:
-        for call, tensors, rule in changed_calls(seen.operator, base, name, kind):
-            if rule is None and _claimed(seen, call, tensors):
-                made = _case(seen.spec, base.case, cell, tensors)
-                if cell in seen.cells(made, 0):
-                    return made
+    changed = (
+        (base, call, tensors)
+        for base in own[:_BASES]
+        for call, tensors, rule in changed_calls(seen.operator, base, name, kind)
+        if rule is None
+    )
+    for base, call, tensors in islice(changed, _TRIED):
+        if _claimed(seen, call, tensors):
+            made = _case(seen.spec, base.case, cell, tensors)
+            if cell in seen.cells(made, 0):
+                return made
     return None
 
 
@@ -156,8 +205,6 @@ def _few(base: Witness, name: str) -> bool:
 def _claimed(seen: SeenKinds, call: Call, tensors: Mapping[str, Tensor]) -> bool:
     """Say whether the formula claims anything of a call; none is asked of one whose outputs are large."""
     operator = seen.operator
-    if call.constants and not any(call.shapes):
-        return False  # elements alone decide how large the output is
     try:
         shapes = operator.family.output_shapes(operator, call)
         if any(prod(map(abs, shape)) > _LARGE for shape in (*shapes, *call.shapes)):
@@ -196,7 +243,8 @@ def _case(spec: LoadedSpec, base: Case, cell: Cell, tensors: Mapping[str, Tensor
 
 def _name(cell: Cell) -> str:
     name, kind = cell
-    return f"{PREFIX}{name}_{_SIGNED.get(kind, kind).lower().replace(' ', '_')}"
+    written = _SIGNED.get(kind, kind).lower().replace(" ", "_")
+    return f"{PREFIX}{name}_{written}" if name else f"{PREFIX}{written}"
 
 
 def _initializer(options: Options, cell: Cell, specs: Iterable[TensorSpec]) -> str | None:

@@ -34,7 +34,8 @@ SHAPES = (*RANKS, *EXTENTS)
 INITIALIZER = "initializer"
 GIVEN = (INITIALIZER, "left out")
 NARROW = tuple(name for name, entry in DTYPES.items() if entry.narrow)
-SESSIONS = ("after same", "after larger", "after smaller", "undeclared")
+UNDECLARED = "undeclared"
+SESSIONS = ("after same", "after larger", "after smaller", UNDECLARED)
 KINDS = (*FLOATS, *INTEGERS, *NARROW, *EMPTY, *SHAPES, *GIVEN, *SESSIONS)
 _WITNESSES, _LARGE = 8, 100_000
 
@@ -127,13 +128,14 @@ class SeenKinds:
         self.judged: set[Cell] = set()
         self.open: dict[Cell, str] = {}
         self.rank: dict[str, int] = {}
-        self.invalid = False
+        self.refused: dict[str, Case] = {}
         self.witnesses: dict[str, dict[object, Witness]] = {}
         self.valid: list[Witness] = []
         self._looked: dict[object, int] = {}
 
     def add(self, case: Case, seed: int) -> None:
-        self.invalid |= case.validity is Validity.INVALID and case.literals is None
+        if case.validity is Validity.INVALID and case.literals is None and case.rule is not None:
+            self.refused.setdefault(case.rule, case)
         for cell in self.cells(case, seed):
             if case.validity is Validity.UNSPECIFIED and cell[1] in FLOATS + INTEGERS + NARROW:
                 self.open.setdefault(cell, case.rule or "")
@@ -150,8 +152,8 @@ class SeenKinds:
         yield from ((name, "left out") for name in opset.attributes if name not in case.attributes)
         if case.options.after is not None:
             yield "", f"after {case.options.after}"
-        if case.options.shapes == "undeclared" and case.validity is Validity.INVALID:
-            yield "", "undeclared"
+        if case.options.shapes == UNDECLARED and case.validity is Validity.INVALID:
+            yield "", UNDECLARED
         frozen = (case.options.initializer or "").split(",")
         yield from ((each, dtype) for each, dtype in self._output(opset, case) if dtype in NARROW)
         for spec in case.inputs:
@@ -222,7 +224,8 @@ def _possible(seen: SeenKinds) -> Iterator[Cell]:
             *(INTEGERS if any(dtype.is_integer for dtype in types) else ()),
             *(dtype.name for dtype in types if dtype.narrow),
             *EMPTY[: seen.rank.get(each.name, 0)],
-            *SHAPES,
+            *RANKS,
+            *(EXTENTS if seen.rank.get(each.name) else ()),
             *GIVEN[: 1 + each.optional],
         )
         yield from ((each.name, kind) for kind in kinds)
@@ -235,8 +238,8 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
     """Return why no case can have a kind: a rule that each changed case breaks; None where one breaks none."""
     if kind in NARROW:
         return None
-    if kind == "undeclared":
-        return None if seen.invalid else "no rule concerns shapes"
+    if kind == UNDECLARED:
+        return None if seen.refused else "no rule concerns shapes"
     if kind == "left out":
         attribute = operator_schema(seen.operator.name, seen.spec.opsets[-1]).attributes.get(name)
         return "ONNX requires the attribute" if attribute and attribute.required else None
@@ -247,6 +250,16 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
                 return None
             rules.append(rule)
     return max(rules, key=rules.count, default=None)
+
+
+def can_change(witness: Witness, name: str, kind: str) -> bool:
+    """Say whether a case has an input whose type, or whose dimensions, can have a kind."""
+    own = [each for given, each in witness.tensors.items() if given.split(".")[0] == name]
+    if kind in EMPTY:
+        return any(each.array.ndim > EMPTY.index(kind) for each in own)
+    if kind in FLOATS + INTEGERS:
+        return any(DTYPES[each.dtype].is_float == (kind in FLOATS) and each.array.size for each in own)
+    return bool(own)
 
 
 def changed_calls(
