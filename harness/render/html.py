@@ -40,15 +40,7 @@ from harness.results.explain.in_common import in_common, rules
 from harness.results.explain.words import inseparable
 from harness.results.history.trend import Trend
 from harness.results.known_deviations import PENDING
-from harness.results.level_table import (
-    MARKS,
-    STATUS_WORDS,
-    LevelRow,
-    levels,
-    rate,
-    status,
-    validity_table,
-)
+from harness.results.level_table import MARKS, STATUS_WORDS, LevelRow, levels, rate, status, validity_table
 from harness.results.nearness import ratio_text, ulp_text
 from harness.results.overview import many
 from harness.results.reading_rows import BESIDE, EXPLANATIONS

@@ -24,11 +24,7 @@ import msgspec
 from msgspec import UNSET
 
 from harness.model.header import Header
-from harness.model.result import (
-    Accuracy,
-    Result,
-    inexpressible,
-)
+from harness.model.result import Accuracy, Result, inexpressible
 from harness.model.result_key import artifact_name
 from harness.model.target_info import REPRODUCED
 from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, Reading

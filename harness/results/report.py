@@ -19,13 +19,7 @@ from harness.results.matrix import Matrix, matrices
 from harness.results.overview import OverviewRow, overview
 from harness.results.reading_rows import ReadingRow, reading_rows
 from harness.results.summary import Summary, summarize
-from harness.results.support import (
-    LOWERS_TO_DIRECTML,
-    Support,
-    TypeKernels,
-    kernels_by_type,
-    support,
-)
+from harness.results.support import LOWERS_TO_DIRECTML, Support, TypeKernels, kernels_by_type, support
 from harness.results.tables import Tables
 
 

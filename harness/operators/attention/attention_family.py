@@ -20,7 +20,7 @@ from harness.operators.attention.attention_rules import (
     wrong_mask,
     wrong_shapes,
 )
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Choice, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing
 
@@ -71,9 +71,7 @@ class Attending(Computing):
         "*": ("same", "unlike"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of all inputs behind Q."""
         if name == "K":
             return None if isinstance(relation, str) else _keys(call, relation)

@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, concatenate, stack
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -80,9 +80,7 @@ class Rotating(Computing):
         "*": ("positions", "tokens", "unlike_half", "unlike_tokens"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of caches and positions."""
         if self.wrong_heads(call) is not None:
             return (1, 1)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Relation, Shape
 from harness.operators.data_movement.indexing import AXES, RANGE, Indexing, axis_at, axis_words
 from harness.operators.formulas import moved
 
@@ -59,9 +59,7 @@ class GatherElementsFamily(Indexing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("extent",)}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"extent": EXTENTS}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of indices by `extent`.
 
         Along the axis: none 0, one 1, fewer s-1, same s, more s+2. Elsewhere as data; with `narrow` one less

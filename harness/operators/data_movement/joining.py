@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.data_movement.moving import Moving, every_axis, rank, wrong_axis
 from harness.operators.formulas import moved
 
@@ -117,7 +117,7 @@ class Joining(Moving):
     name = "joining"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"inputs": ("of", "count", "others")}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Any:
         """Return the shapes of a variadic input: `count` of them, the first is `of`, the `others` are related
         to it.
 

@@ -19,6 +19,7 @@ from harness.operators.base import (
     Entropy,
     Family,
     Operator,
+    Relation,
     Shape,
     ValueKind,
 )
@@ -81,9 +82,7 @@ class Selecting(Family):
     name = "selecting"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"condition": ("length",)}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, object] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """The length of a condition: that of the axis, or shorter, longer, none."""
         length = relation.get("length", "same") if isinstance(relation, Mapping) else "same"
         data, axis = call.first.shape, _axis(call)

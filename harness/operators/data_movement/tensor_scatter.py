@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Choice, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import Call, Choice, Entropy, Family, Operator, Relation, Shape, ValueKind
 from harness.operators.data_movement.indexing import AXES, DATA_KINDS, LISTS, axis_at, special_elements
 from harness.operators.formulas import moved
 
@@ -64,9 +64,7 @@ class Caching(Family):
         "write_indices": ("each", "unlike"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of the update and of the places."""
         cache = call.first.shape
         if isinstance(relation, str):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.bounded import (
     Arithmetic,
@@ -149,9 +149,7 @@ class GridSampling(Computing):
     name = "grid sampling"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"grid": ("points",)}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """A place for each of the points."""
         assert isinstance(relation, Mapping)
         points, x = relation["points"], call.first.shape

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.pooling.windows import Window, Windowed, members, widened, window
 
 
@@ -37,9 +37,7 @@ class Convolving(Windowed):
         """Return the number of outputs, M."""
         return weights(call)[0]
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of W and of what belongs to it."""
         x = call.first.shape
         if name not in ("W", "w"):

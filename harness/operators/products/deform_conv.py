@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.bounded import Bounded, concatenate, contracted, moveaxis, split, stack
 from harness.operators.formulas import bounded
@@ -88,9 +88,7 @@ class Deforming(Convolving):
         "mask": ("each", "unlike_channels", "unlike_outputs"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of offset and mask too."""
         if name not in ("offset", "mask"):
             return super().shape(operator, name, relation, call)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, contracted, number
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -108,7 +108,7 @@ class Summing(Computing):
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("extent", "rank")}
 
     def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+        self, operator: Operator, name: str, relation: Relation, call: Call
     ) -> tuple[Shape, ...] | None:
         """Derive the shapes of all operands."""
         if isinstance(relation, str):

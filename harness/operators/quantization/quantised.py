@@ -11,7 +11,16 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import (
+    Call,
+    CallTensor,
+    DirectmlCall,
+    Entropy,
+    Operator,
+    Relation,
+    Shape,
+    ValueKind,
+)
 from harness.operators.bounded import arithmetic, number
 from harness.operators.pooling.windows import members, widened, window
 from harness.operators.products.convolutions import integral
@@ -101,9 +110,7 @@ class QuantisedProducts(_Scales, Products):
         "*": ("scalar", "one", "each"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of b, and those of scales and zero points."""
         if name == "b":
             return super().shape(operator, name, relation, call)

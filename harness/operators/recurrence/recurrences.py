@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.computing import Computing
 from harness.operators.recurrence.recurrent_activations import FUNCTIONS
 
@@ -54,9 +54,7 @@ class Recurrent(Computing):
     name = "recurrent"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike", "other_directions")}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of weights, biases, lengths and states."""
         if len(call.first.shape) != 3:
             return (1,) * (1 if name == "sequence_lens" else 2 if name in ("B", "P") else 3)

@@ -12,7 +12,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.operators import functions
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, either, log, number, squeeze, take_along_axis, where
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import bounded
@@ -78,9 +78,7 @@ class Losses(Conditioned):
         "*": ("each", "classes", "unlike", "unlike_batch", "unlike_rank")
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of labels and weights."""
         scores = call.first.shape
         if len(scores) < 2:

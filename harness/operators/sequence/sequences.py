@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import UNKNOWN, Call, Choice, Operator, Shape
+from harness.operators.base import UNKNOWN, Call, Operator, Relation, Shape
 from harness.operators.data_movement.joining import Joining, cannot_join
 from harness.operators.data_movement.moving import Moving, every_axis, rank, shapes_by_formula, wrong_axis
 from harness.operators.formulas import moved
@@ -191,7 +191,7 @@ class Sequences(Moving):
         "input_sequence": ("of", "count", "others"),
     }
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Any:
         """Return the shapes of `count` tensors: the first is `of`, the `others` are the same, grown (one more in
         each dimension with each further tensor), without elements (none), or of any shapes (unlike)."""
         assert not isinstance(relation, str)

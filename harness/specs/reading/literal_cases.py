@@ -8,15 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness.model.case import (
-    Case,
-    DirectmlOptions,
-    Options,
-    Tensor,
-    TensorSpec,
-    Validity,
-    Value,
-)
+from harness.model.case import Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import operator_schema

@@ -8,12 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from harness.model.case import (
-    Case,
-    TensorSpec,
-    TensorValue,
-    Value,
-)
+from harness.model.case import Case, TensorSpec, TensorValue, Value
 from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import encode as to_storage
 from harness.model.onnx_schemas import operator_schema
