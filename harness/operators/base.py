@@ -24,7 +24,7 @@ Choice = str | int | Shape
 Relation = Mapping[str, Choice] | str
 """How the shape of an input stands to those of the inputs before it: a word, or a choice by key."""
 Entropy = bytes | memoryview
-"""Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `values.py`."""
+"""Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `specs/sweeps/calls.py`."""
 
 
 class TensorType(NamedTuple):

@@ -1,10 +1,16 @@
-"""A family whose numeric inputs are chosen by meaning (`elements`); the base of families that compute."""
+"""The bases of families that compute: their numeric inputs are chosen by meaning (`elements`), with three kinds more for
+those that sum or multiply along axes."""
 
 from __future__ import annotations
 
-from harness.model.dtypes import Array
+from math import prod
+
+import numpy as np
+
+from harness.model.dtypes import DTYPES, Array
 from harness.operators import elements
 from harness.operators.base import Call, Entropy, Family, Operator, ValueKind
+from harness.operators.binary_floats import encode
 
 
 class Computing(Family):
@@ -23,3 +29,50 @@ class Computing(Family):
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
         return elements.choose(kind, *call.inputs[name], entropy)
+
+
+OFFSET, NEAR_ONE, FAR = map(ValueKind, ("offset", "near_one", "far"))
+"""offset: near 1000, at most 4 off in halves (integers: near 100), so that a mean is far greater than the
+deviation and an exponential overflows; near_one: of both signs, a few 128ths off 1, so that a product of many
+neither overflows nor vanishes (integers: 1 and -1); far: near 4096, at most a half off in sixteenths, so that
+float32 has no difference between the mean of the squares and the square of the mean (integers: as offset)."""
+_ADDED = (OFFSET, NEAR_ONE, FAR)
+
+
+class Conditioned(Computing):
+    """Operators whose precision depends on how elements lie to each other."""
+
+    name = "conditioned"
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """The usual ones, and the three above."""
+        usual = super().kinds(operator, name)
+        return (*usual, *_ADDED) if usual else ()
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for the input's type."""
+        dtype = DTYPES[call.inputs[name].dtype]
+        if kind in {each.name for each in _ADDED}:
+            return dtype.is_float or dtype.is_integer
+        return super().applies(operator, kind, name, call)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose elements by kind."""
+        if kind not in {each.name for each in _ADDED}:
+            return super().generate(operator, kind, name, call, entropy)
+        dtype, shape = call.inputs[name]
+        raw = np.frombuffer(entropy, "<u4", prod(shape))
+        entry = DTYPES[dtype]
+        if kind != NEAR_ONE.name:
+            steps, (about, parts) = raw % 17 - 8.0, (1000, 2) if kind == OFFSET.name else (4096, 16)
+            chosen: Array = about + steps / parts if entry.is_float else 100 + steps
+        else:
+            sign = 1.0 - 2.0 * (raw >> 16 & 1)
+            chosen = (
+                sign * (1 + (raw % 9 - 4.0) / 128)
+                if entry.is_float
+                else np.abs(sign)
+                if dtype.startswith("u")
+                else sign
+            )
+        return (encode(chosen, dtype) if entry.is_float else chosen.astype(entry.storage)).reshape(shape)

@@ -12,7 +12,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.broadcasting import RELATIONS, broadcast, related
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 
 Dimensions = dict[str, Any]
 """Extents by name; under `...` the leading dimensions; attributes of integers, and scalars that decide shapes, by their

@@ -22,8 +22,7 @@ from harness.specs.expand import Plan, expand
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.find_case import spec_of
 from harness.specs.reading.load import LoadedSpec, load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 _LISTED = 3
 _SUBSETS = 8

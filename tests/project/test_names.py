@@ -62,7 +62,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
             "triage/expect/run_rows.py",
             "results/explain/failures.py",
             "render/payload.py",
-            "specs/sweeps/values.py",
+            "specs/sweeps/calls.py",
         ),
         _CODES,
     ),

@@ -1,13 +1,18 @@
-"""What a formula of a deviation is given, and how it is registered under the name that expectations use."""
+"""What a formula of a deviation is given, how it is registered under the name that expectations use, and what several
+formulas make of a value with a bound."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
-from harness.model.expected import Expected
+from harness.model.expected import Approx, Expected
+from harness.model.float_formats import FORMATS, Float64, Format
 from harness.operators.base import Call, Operator, TensorType
 
 
@@ -56,3 +61,16 @@ def deviation(formula: Deviation) -> Deviation:
     assert formula.__name__ not in DEVIATIONS
     DEVIATIONS[formula.__name__] = formula
     return formula
+
+
+def beyond(found: Approx, form: Format) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which elements may be infinite in a narrower format, and which are."""
+    size = np.abs(found.value)
+    return size + found.bound > form.largest, size - found.bound >= form.overflow
+
+
+def neighbours(found: Approx) -> list[Float64]:
+    """Return the numbers of float32 that lie within the bounds."""
+    steps, nearest = FORMATS["float32"].spacing(found.value), FORMATS["float32"].rounded(found.value)
+    most = int(np.max(found.bound / steps, initial=0.0))
+    return [nearest + step * steps for step in range(-most, most + 1)]

@@ -9,8 +9,7 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.deviations.near import beyond, neighbours
+from harness.operators.deviations.base import Deviating, beyond, deviation, neighbours
 
 
 @deviation

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's DirectML provider gives of operators that generate or move elements."""
+"""What DirectML gives of operators that generate or move elements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -133,3 +133,14 @@ def first_rows_alone(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(
         inputs={name: Tensor(each.dtype, each.array[:1]) for name, each in asked.inputs.items()}
     )
+
+
+@deviation
+def tiles_of_float64(asked: Deviating) -> tuple[Expected, ...]:
+    """Tile: the bytes of a tensor of FLOAT32 as FLOAT64, of which half lie behind it and may be anything."""
+    x = asked.inputs["input"].array
+    held = np.frombuffer(x.tobytes(), np.float64)
+    value = np.append(held, np.zeros(x.size - held.size)).reshape(x.shape)
+    bound = np.where(np.arange(x.size) < held.size, 0.0, np.inf).reshape(x.shape)
+    repeats = asked.inputs["repeats"].array
+    return (Approx("float64", np.tile(value, repeats), np.tile(bound, repeats)),)

@@ -11,8 +11,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.deviations.near import beyond, neighbours
+from harness.operators.deviations.base import Deviating, beyond, deviation, neighbours
 from harness.operators.normalization.softmaxes import FLATTENING
 
 

@@ -16,7 +16,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Oracle, Relation, Shape, Undefined
 from harness.operators.bounded import Bounded
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.data_movement.moving import shapes_by_formula
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import Formula, bounded, decided, moved

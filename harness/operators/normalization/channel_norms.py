@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.float_formats import Float64
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, converted, either, sqrt
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 from harness.operators.normalization.layer_norms import STASHED
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, converted, sqrt
 from harness.operators.broadcasting import broadcast
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 
 # LayerNormalization, over the axes from `axis` on, the first stage in float32 (stash_type 1) or bfloat16 (16):

@@ -14,7 +14,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.operators import functions
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, either, log, number, squeeze, take_along_axis, where
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 
 # loss[n, d] = -input[n, c, d] * weight[c], c = target[n, d]; 0 where c = ignore_index

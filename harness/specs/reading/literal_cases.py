@@ -20,9 +20,9 @@ from harness.specs.reading.attribute_values import typed
 from harness.specs.reading.literal_schema import LiteralCase
 from harness.specs.reading.literals import documented_array, to_array
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.reading.option_problems import option_problems
 from harness.specs.reading.source import Key, KeyPath
 from harness.specs.reading.stored import stored_array
+from harness.specs.reading.sweep_problems import option_problems
 from harness.specs.sweeps import api
 from harness.specs.sweeps.calls import call_of
 

@@ -21,8 +21,7 @@ from harness.model.verdict import conforms
 from harness.run.probe import Probe, Probes
 from harness.specs.graphs.plain import plain_graph
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.element_cost import ELEMENTWISE
