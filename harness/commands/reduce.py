@@ -23,8 +23,7 @@ from harness.specs.reading.write import REDUCED_FROM, spec_text
 from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
-from harness.triage.recorded import recorded_failure
-from harness.triage.recorded_target import recorded_target
+from harness.triage.recorded import recorded_failure, recorded_target
 from harness.triage.reduction.reducer import Flaky, ReducedCase, Reducer
 from harness.triage.signature import signature
 

@@ -35,8 +35,7 @@ from harness.targets.launches import launch
 from harness.targets.registry import parse_target
 from harness.targets.target import Target, session_config, session_threads
 from harness.triage.bisection import mended
-from harness.triage.recorded import Recorded, recorded_failure
-from harness.triage.recorded_target import recorded_target
+from harness.triage.recorded import Recorded, recorded_failure, recorded_target
 from harness.triage.redrawn import redrawn
 from harness.triage.reduction.reducer import Flaky
 from harness.triage.repro.failure import Failure, SessionSettings

@@ -58,7 +58,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "worker/windows/directml/operators.py": _CODES | {"bias", "scale"},  # members of a structure of DirectML
     **dict.fromkeys(
         (
-            "triage/expect/planted.py",
+            "triage/expect/masked.py",
             "triage/expect/run_rows.py",
             "results/explain/failures.py",
             "render/payload.py",

@@ -1,4 +1,5 @@
-"""The family of recurrent operators: their shapes and rules.
+"""The family of recurrent operators: their shapes and rules, and the activation functions that they name, with their
+scales, and the clipping before each.
 
 X is [seq_length, batch, input], W [directions, gates * hidden, input], R [directions, gates * hidden,
 hidden], B [directions, 2 * gates * hidden], P [directions, 3 * hidden], states [directions, batch, hidden];
@@ -7,7 +8,7 @@ with layout 1 the batch of X and of states comes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,8 +16,65 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
+from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh
 from harness.operators.computing import Computing
-from harness.operators.recurrence.recurrent_activations import FUNCTIONS
+from harness.operators.elementwise import activations
+
+Activation = Callable[[Bounded], Bounded]
+
+
+class Function(NamedTuple):
+    """A function of x, alpha and beta, and their defaults, where it has them."""
+
+    of: Callable[[Bounded, float, float], Bounded]
+    alpha: float | None = None
+    beta: float | None = None
+
+
+# f(x, alpha, beta), as ONNX RNN lists them
+FUNCTIONS: dict[str, Function] = {
+    "Relu": Function(lambda x, a, b: maximum(x, 0.0)),
+    "Tanh": Function(lambda x, a, b: tanh(x)),
+    "Sigmoid": Function(lambda x, a, b: sigmoid(x)),
+    "Affine": Function(lambda x, a, b: x * a + b, 1.0, 0.0),
+    "LeakyRelu": Function(lambda x, a, b: activations.leaky_relu(x, a), 0.01),
+    "ThresholdedRelu": Function(lambda x, a, b: choose(x, a, x * 0.0, x), 1.0),
+    "ScaledTanh": Function(lambda x, a, b: tanh(x * b) * a, 1.0, 1.0),
+    "HardSigmoid": Function(activations.hard_sigmoid, 0.2, 0.5),
+    "Elu": Function(lambda x, a, b: activations.elu(x, a), 1.0),
+    "Softsign": Function(lambda x, a, b: activations.softsign(x)),
+    "Softplus": Function(lambda x, a, b: activations.softplus(x)),
+}
+
+
+def named(call: Call, defaults: Sequence[str], directions: int) -> tuple[str, ...]:
+    """Return the names of the functions, of all directions."""
+    found = call.parameter("activations")
+    return tuple(found or tuple(defaults) * directions)[: len(defaults) * directions]
+
+
+def chosen(call: Call, defaults: Sequence[str], directions: int) -> list[tuple[Activation, ...]]:
+    """Return the functions of each direction; those that have an alpha or a beta consume the next one."""
+    alphas, betas = (iter(call.parameter(name) or ()) for name in ("activation_alpha", "activation_beta"))
+    clip, each = call.parameter("clip"), len(defaults)
+    clips = clip if isinstance(clip, tuple) else (clip,) * each  # several: those of a deviation
+    found = [
+        _made(name, alphas, betas, clips[n % each])
+        for n, name in enumerate(named(call, defaults, directions))
+    ]
+    return [tuple(found[n * each : (n + 1) * each]) for n in range(directions)]
+
+
+def _made(name: str, alphas: Iterator[float], betas: Iterator[float], clip: float | None) -> Activation:
+    function = FUNCTIONS[name]
+    alpha = 0.0 if function.alpha is None else next(alphas, float(np.float32(function.alpha)))
+    beta = 0.0 if function.beta is None else next(betas, float(np.float32(function.beta)))
+
+    def apply(x: Bounded) -> Bounded:
+        return function.of(x if clip is None else maximum(minimum(x, clip), -clip), alpha, beta)
+
+    return apply
+
 
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 TOO_LONG = "lengths from 0 to seq_length"

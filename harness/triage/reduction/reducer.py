@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from harness.compile.prepare import refusal
 from harness.model.case import Case
-from harness.model.mismatch_kind import place
 from harness.model.onnx_schemas import is_graph
-from harness.model.signature import Signature
+from harness.model.signature import Signature, place
 from harness.model.verdict import conforms
 from harness.run.probe import Probe, Probes
 from harness.specs.graphs.plain import plain_graph
