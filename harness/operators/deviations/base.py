@@ -4,14 +4,14 @@ formulas make of a value with a bound."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
-from harness.model.expected import Approx, Expected
+from harness.model.expected import Approx, Exact, Expected
 from harness.model.float_formats import FORMATS, Float64, Format
 from harness.operators.base import Call, Operator, TensorType
 
@@ -47,6 +47,18 @@ class Deviating(NamedTuple):
             },
         )
         return self.operator.oracle(call, taken, self.arithmetic)
+
+    def approx(self, **changes: Any) -> Approx:
+        """Return the only output of the formula, which has a bound; `changes` are those of `formula`."""
+        (found,) = self.formula(**changes)
+        assert isinstance(found, Approx)
+        return found
+
+    def exact(self, **changes: Any) -> Exact:
+        """Return the only output of the formula, which is exactly one tensor."""
+        (found,) = self.formula(**changes)
+        assert isinstance(found, Exact)
+        return found
 
 
 Deviation = Callable[[Deviating], tuple[Expected, ...]]

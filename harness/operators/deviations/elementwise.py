@@ -55,8 +55,7 @@ def shrunk_in_float32(asked: Deviating) -> tuple[Expected, ...]:
 def floor_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     """Round toward zero, and halves away from it, composed of a Floor that gives -2**31 from 2**31 on and of NaN, in
     whole vectors of the processor alone."""
-    (exact,) = asked.formula()
-    assert isinstance(exact, Exact)
+    exact = asked.exact()
     x = asked.inputs["X"]
     magnitude = np.abs(x.array.astype(np.float32))
     with np.errstate(all="ignore"):

@@ -15,8 +15,7 @@ from harness.operators.signal.window_functions import TERMS, Terms, window
 @deviation
 def scaled_by_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Inverse DFT of float64: the sum times 1 / N, which is rounded to float32."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
+    found = asked.approx()
     return (_scaled(found, length_of(asked.call)),)
 
 
@@ -49,8 +48,7 @@ def _mirrored(asked: Deviating, beyond: int) -> tuple[Expected, ...]:
             whole[(length - place) % length] = half[place]
             np.negative(half[place, ..., 1], out=whole[(length - place) % length, ..., 1])
     spectrum = Tensor(given.dtype, np.moveaxis(whole, 0, axis))
-    (found,) = asked.formula(inputs={**asked.inputs, "input": spectrum}, onesided=0)
-    assert isinstance(found, Approx)
+    found = asked.approx(inputs={**asked.inputs, "input": spectrum}, onesided=0)
     real = Approx(found.dtype, found.value[..., :1], found.bound[..., :1])
     return (_scaled(real, length),)
 
@@ -70,8 +68,7 @@ def frames_twice_as_far(asked: Deviating) -> tuple[Expected, ...]:
         "signal": Tensor(signal.dtype, row[places]),
         "frame_step": Tensor("int64", np.array(length)),
     }
-    (found,) = asked.formula(inputs=inputs)
-    assert isinstance(found, Approx)
+    found = asked.approx(inputs=inputs)
     outside = (begins + length > batches * extent)[..., None, None]
     return (Approx(found.dtype, found.value, np.where(outside, np.inf, found.bound)),)
 
@@ -88,8 +85,7 @@ def factors_of_float32(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def signal_beyond_length(asked: Deviating) -> tuple[Expected, ...]:
     """DFT by the chirp transform of all of the signal, of which elements from N on are not multiplied by the chirp."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
+    found = asked.approx()
     call, length = asked.call, length_of(asked.call)
     signal = np.moveaxis(asked.inputs["input"].array.astype(np.float64), axis_of(call), -2)
     x = signal[..., 0] + 1j * (signal[..., 1] if signal.shape[-1] == 2 else 0.0)
