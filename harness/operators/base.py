@@ -21,8 +21,8 @@ Attributes = Mapping[str, Value]
 UNKNOWN = -1
 """The extent of an output where elements that are not known before a run decide it."""
 Choice = str | int | Shape
-Relation = Mapping[str, Choice] | str
-"""How the shape of an input stands to those of the inputs before it: a word, or a choice by key."""
+Relation = Mapping[str, Any] | str
+"""How the shape of an input stands to those of the inputs before it: a word, or by key a Choice."""
 Entropy = bytes | memoryview
 """Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `specs/sweeps/calls.py`."""
 

@@ -24,7 +24,13 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "commands/describe.py": frozenset({"Inputs", "key"}),  # a title, the head of a column
     "model/query.py": frozenset({"key"}),  # an attribute of a term
     **dict.fromkeys(  # `harness query`
-        ("commands/cli.py", "commands/help_texts.py", "commands/query.py", "results/columns.py"),
+        (
+            "commands/cli.py",
+            "commands/help_texts.py",
+            "commands/pytest_plugin/__init__.py",
+            "commands/query.py",
+            "results/columns.py",
+        ),
         frozenset({"query"}),
     ),
     "specs/graphs/control_flow.py": frozenset(  # whose attributes are graphs

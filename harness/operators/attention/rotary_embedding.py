@@ -66,7 +66,6 @@ def _extents(call: Call) -> tuple[int, int, int, int]:
 def _rotated(call: Call) -> int:
     """Return how many elements of a head are rotated."""
     given = call.parameter("rotary_embedding_dim")
-    assert isinstance(given, int)
     return given or _extents(call)[3]
 
 

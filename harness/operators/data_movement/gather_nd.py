@@ -42,9 +42,7 @@ def formula(data: Array, indices: Array, batch_dims: int = 0) -> Array:
 
 
 def _batch(call: Call) -> int:
-    batch = call.attributes.get("batch_dims", 0)
-    assert isinstance(batch, int)
-    return batch
+    return int(call.parameter("batch_dims", 0))
 
 
 BATCHES = ("equal", "more", "one", "twice")
@@ -75,8 +73,6 @@ class GatherNDFamily(Indexing):
         assert not isinstance(relation, str)
         outer = relation.get("outer", ())
         width = relation.get("tuple", 1)
-        assert isinstance(outer, tuple)
-        assert isinstance(width, int)
         batches = first[:batch] if 0 <= batch < len(first) else ()
         changed = str(relation.get("batches", "equal"))
         if changed != "equal":

@@ -35,9 +35,7 @@ def _equal_sizes(call: Call) -> tuple[int, ...]:
 
 
 def _axis(call: Call) -> int:
-    axis = call.attributes.get("axis", 0)
-    assert isinstance(axis, int)
-    return axis
+    return int(call.parameter("axis", 0))
 
 
 def cannot_join(call: Call) -> str | None:
@@ -126,8 +124,6 @@ class Joining(Moving):
         """
         assert not isinstance(relation, str)
         first, count = relation["of"], relation.get("count", 2)
-        assert isinstance(first, tuple)
-        assert isinstance(count, int)
         others, axis = relation.get("others", "same"), _axis(call)
         if not first or not -len(first) <= axis < len(first):
             return (first,) * count

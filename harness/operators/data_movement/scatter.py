@@ -121,9 +121,7 @@ def _by_reduction(formula: Any) -> Any:
 
 
 def _axis(call: Call) -> int:
-    axis = call.attributes.get("axis", 0)
-    assert isinstance(axis, int)
-    return axis
+    return int(call.parameter("axis", 0))
 
 
 def _unknown_reduction(call: Call) -> str | None:

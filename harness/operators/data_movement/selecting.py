@@ -152,9 +152,7 @@ class Reversing(Family):
 
     def axes(self, call: Call) -> tuple[int, int]:
         """Return time and batch axis."""
-        time, batch = call.attributes.get("time_axis", 0), call.attributes.get("batch_axis", 1)
-        assert isinstance(time, int)
-        assert isinstance(batch, int)
+        time, batch = call.parameter("time_axis", 0), call.parameter("batch_axis", 1)
         return time, batch
 
     def _wrong_axes(self, call: Call) -> str | None:

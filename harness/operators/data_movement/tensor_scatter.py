@@ -45,9 +45,7 @@ def tensor_scatter(
 
 
 def _axis(call: Call) -> int:
-    axis = call.parameter("axis")
-    assert isinstance(axis, int)
-    return axis % max(len(call.first.shape), 1)
+    return int(call.parameter("axis")) % max(len(call.first.shape), 1)
 
 
 class Caching(Family):
@@ -75,7 +73,7 @@ class Caching(Family):
         extent = cache[place]
         lengths = {"same": extent, "half": extent // 2, "longer": extent + 1}
         found = list(cache)
-        found[place] = lengths[length] if isinstance(length, str) else int(length)  # type: ignore[arg-type] # a number
+        found[place] = lengths[length] if isinstance(length, str) else int(length)
         if found[place] > extent and length != "longer":
             return None
         if unlike == "rank":

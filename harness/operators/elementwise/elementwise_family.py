@@ -123,11 +123,9 @@ class Elementwise(Computing):
         first = relation.get("of")
         if first is None:
             return call.first.shape
-        assert isinstance(first, tuple)
         shapes = [first]
         others = str(relation.get("others", "same"))
         count = relation.get("count", 2)
-        assert isinstance(count, int)
         for place in range(1, count):
             word = ("higher" if place == count - 1 else "same") if others == "last_higher" else others
             found = broadcasting.related(word, first)

@@ -153,7 +153,6 @@ class GridSampling(Computing):
         """A place for each of the points."""
         assert isinstance(relation, Mapping)
         points, x = relation["points"], call.first.shape
-        assert isinstance(points, tuple)
         return (x[0], *points, len(points)) if len(points) == len(x) - 2 else None
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:

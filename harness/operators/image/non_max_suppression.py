@@ -94,7 +94,6 @@ class Suppressing(Family):
         given = {} if isinstance(relation, str) else relation
         batches, count, *_ = *call.first.shape, 1, 1
         classes, unlike = given.get("classes", 1), given.get("unlike")
-        assert isinstance(classes, int)
         found = (batches + (unlike == "batches"), classes, count + (unlike == "boxes"))
         return found[1:] if unlike == "rank" else found
 

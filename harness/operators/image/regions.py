@@ -75,7 +75,6 @@ class OnRegions(Computing):
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """[regions, columns]."""
         count = 3 if isinstance(relation, str) else relation.get("count", 3)
-        assert isinstance(count, int)
         return (count, self.columns + (relation == "unlike"))
 
     def output(self, call: Call) -> Shape:

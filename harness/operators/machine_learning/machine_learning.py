@@ -223,7 +223,6 @@ class _Features(Conditioned):
         each further one), or of one row more (unlike)."""
         assert not isinstance(relation, str)
         first, others = relation["of"], relation.get("others", "same")
-        assert isinstance(first, tuple)
         wider, more = int(others == "wider"), int(others == "unlike")
         rows = tuple(extent + more for extent in first[:-1])
         return (

@@ -56,7 +56,6 @@ class CausalConvolving(Computing):
             return (x[-1] if x else 1,) if name == "bias" else (1, 1, 1)
         if not isinstance(relation, str):
             kernel, unlike = relation.get("kernel", 3), relation.get("unlike")
-            assert isinstance(kernel, int)
             found = (x[1] + (unlike == "channels"), 1 + (unlike == "group"), kernel)
             return found[1:] if unlike == "rank" else found
         if name == "bias":

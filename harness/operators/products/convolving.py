@@ -44,14 +44,12 @@ class Convolving(Windowed):
             return (
                 (self.channels(call) + (relation == "unlike"),) if relation in ("channels", "unlike") else ()
             )
-        group = call.attributes["group"]
-        assert isinstance(group, int)
+        group = call.parameter("group")
         if len(x) < 2 or x[1] % group or isinstance(relation, str):
             return None
         outputs, kernel = relation.get("outputs", 2), relation.get("kernel", 1)
-        assert isinstance(outputs, int)
         extents = tuple(1 + n for n in range(len(x) - 2)) if kernel == "uneven" else (kernel,) * (len(x) - 2)
-        return (*self.filters(x[1], outputs, group, relation.get("unlike") == "channels"), *extents)  # type: ignore[arg-type] # integers
+        return (*self.filters(x[1], outputs, group, relation.get("unlike") == "channels"), *extents)
 
     def filters(self, inputs: int, outputs: int, group: int, unlike: bool) -> Shape:
         """Return the first two extents of W."""
@@ -67,8 +65,7 @@ class Convolving(Windowed):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Channels and groups, beside the window's rules."""
         x, w = call.first.shape, weights(call)
-        group = call.attributes["group"]
-        assert isinstance(group, int)
+        group = call.parameter("group")
         if len(w) != len(x):
             return "W has the rank of X"
         if len(x) > 2 and (wrong := self.wrong_channels(call, group)):
@@ -133,9 +130,7 @@ class Transposed(Convolving):
 
     def channels(self, call: Call) -> int:
         """W holds the outputs of one group."""
-        group = call.attributes["group"]
-        assert isinstance(group, int)
-        return weights(call)[1] * group
+        return int(weights(call)[1] * call.parameter("group"))
 
     def filters(self, inputs: int, outputs: int, group: int, unlike: bool) -> Shape:
         """[C, M / group]."""

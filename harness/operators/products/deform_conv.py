@@ -100,8 +100,7 @@ class Deforming(Convolving):
 
     def _wanted(self, call: Call, name: str) -> Shape:
         """Return the shape of offset or mask, without the batch."""
-        groups, kernel = call.attributes["offset_group"], self.kernel(call)
-        assert isinstance(groups, int)
+        groups, kernel = call.parameter("offset_group"), self.kernel(call)
         return (groups * prod(kernel) * (len(kernel) if name == "offset" else 1), *self.extents(call))
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
@@ -137,8 +136,7 @@ class Deforming(Convolving):
         """Offset groups, and the shapes of offset and mask, beside the rules of convolutions."""
         if wrong := super().broken_rule(operator, call):
             return wrong
-        groups = call.attributes["offset_group"]
-        assert isinstance(groups, int)
+        groups = call.parameter("offset_group")
         if groups < 1 or call.first.shape[1] % groups:
             return "C is a multiple of offset_group"
         for name in ("offset", "mask"):

@@ -116,8 +116,6 @@ class Summing(Computing):
         text = str(call.attributes["equation"])
         left = text.replace(" ", "").partition("->")[0]
         extents, ellipsis = relation.get("extents", ()), relation.get("ellipsis", (2, 3))
-        assert isinstance(extents, tuple)
-        assert isinstance(ellipsis, tuple)
         letters = list(dict.fromkeys(each for each in left if each.isalpha()))
         if len(letters) > len(extents):
             return None

@@ -67,8 +67,7 @@ def qlinear_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> t
 
 def qlinear_conv(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
     """Convolve by the formula above."""
-    group = call.attributes["group"]
-    assert isinstance(group, int)
+    group = call.parameter("group")
     count = len(call.first.shape) - 2
     exact = integral(centred(inputs, "x"), centred(inputs, "w", (-1, *(1,) * (count + 1))), group, call)
     channels = (-1, *(1,) * count)
