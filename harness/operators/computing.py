@@ -3,7 +3,9 @@ those that sum or multiply along axes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,18 +19,30 @@ class Computing(Family):
     """Operators that compute with every input but those that decide shapes."""
 
     name = "computing"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {}
+    """By input whose elements are places, lengths or labels, the kinds that it has in place of the usual ones."""
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Elements by what they mean; an input whose elements decide shapes is written out."""
-        return () if name in operator.constants else elements.ELEMENT_KINDS
+        return self.own.get(name, () if name in operator.constants else elements.ELEMENT_KINDS)
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input's type."""
-        return name in operator.constants or elements.applies(kind, call.inputs[name].dtype)
+        return (
+            name in self.own or name in operator.constants or elements.applies(kind, call.inputs[name].dtype)
+        )
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
-        return elements.choose(kind, *call.inputs[name], entropy)
+        dtype, shape = call.inputs[name]
+        if name in self.own:
+            numbers = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
+            return self.choose(kind, name, call, numbers)
+        return elements.choose(kind, dtype, shape, entropy)
+
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose the elements of an input of `own` by random numbers of 32 bits in its shape."""
+        raise NotImplementedError
 
 
 OFFSET, NEAR_ONE, FAR = map(ValueKind, ("offset", "near_one", "far"))
@@ -47,7 +61,7 @@ class Conditioned(Computing):
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """The usual ones, and the three above."""
         usual = super().kinds(operator, name)
-        return (*usual, *_ADDED) if usual else ()
+        return (*usual, *_ADDED) if usual and name not in self.own else usual
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input's type."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.bounded import Bounded, concatenate, contracted, moveaxis, split, stack
 from harness.operators.formulas import bounded
@@ -82,6 +82,7 @@ class Deforming(Convolving):
     """W as for convolutions; offset and mask `each`, `unlike_channels`, `unlike_outputs`."""
 
     name = "deforming"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"offset": OFFSETS}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **Convolving.relations,
         "offset": ("each", "unlike_channels", "unlike_outputs"),
@@ -103,32 +104,21 @@ class Deforming(Convolving):
         groups, kernel = call.parameter("offset_group"), self.kernel(call)
         return (groups * prod(kernel) * (len(kernel) if name == "offset" else 1), *self.extents(call))
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Offsets, and elements by what they mean."""
-        return OFFSETS if name == "offset" else super().kinds(operator, name)
-
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether a kind has a meaning for the input's type."""
-        return name == "offset" or super().applies(operator, kind, name, call)
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose offsets by kind, or elements."""
-        if name != "offset":
-            return super().generate(operator, kind, name, call, entropy)
-        dtype, shape = call.inputs[name]
-        raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose offsets by kind."""
+        dtype = call.inputs[name].dtype
         if kind in ("whole", "far"):
             most = 2 if kind == "whole" else 40
             return encode(raw % (2 * most + 1) - float(most), dtype)
         chosen = (raw % 33 - 16) / 8
-        if kind == "between" and self.broken_rule(operator, call) is None and raw.size:
+        if kind == "between" and self.broken_rule(OPERATOR, call) is None and raw.size:
             places, found = _places(call, chosen), window(call, self.kernel(call))
             open_ = np.zeros(places.shape, bool)
             for axis, extent in enumerate(call.first.shape[2:]):
                 before, behind = found.pads[axis], found.pads[axis + len(found.kernel)]
                 open_[axis] |= (places[axis] < 0) & (before == 0)
                 open_[axis] |= (places[axis] > extent - 1) & (behind == 0)
-            outside = np.moveaxis(open_, 0, 3).reshape(shape)
+            outside = np.moveaxis(open_, 0, 3).reshape(raw.shape)
             chosen = np.where(outside, np.rint(chosen), chosen)
         return encode(chosen, dtype)
 

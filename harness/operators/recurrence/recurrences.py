@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh
 from harness.operators.computing import Computing
 from harness.operators.elementwise import activations
@@ -110,6 +110,7 @@ class Recurrent(Computing):
     """X, and what belongs to it for a hidden_size (without one 3); `unlike`: one element more at the end."""
 
     name = "recurrent"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"sequence_lens": LENGTHS}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike", "other_directions")}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
@@ -141,27 +142,15 @@ class Recurrent(Computing):
             "Y_h": state,
         }
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Lengths, and elements by what they mean."""
-        return LENGTHS if name == "sequence_lens" else super().kinds(operator, name)
-
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether a kind has a meaning for the input's type."""
-        return name == "sequence_lens" or super().applies(operator, kind, name, call)
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose lengths within the sequences, one of which may be illegal."""
-        if name != "sequence_lens":
-            return super().generate(operator, kind, name, call, entropy)
-        shape = call.inputs[name].shape
         steps = call.first.shape[1 if call.parameter("layout", 0) else 0] if len(call.first.shape) == 3 else 1
-        raw = np.frombuffer(entropy, "<u4", int(np.prod(shape))).astype(np.int64)
         found = 1 + raw % max(1, steps)
         if kind in ("full", "one"):
             found = found * 0 + (steps if kind == "full" else 1)
         elif kind != "any_length":
             found[:1] = {"none": 0, "too_long": steps + 1, "negative_length": -1}[kind]
-        return found.astype(np.int32).reshape(shape)
+        return found.astype(np.int32)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Words, activation functions, ranks and shapes."""
