@@ -11,7 +11,7 @@ from harness.model.dtypes import DTYPES
 from harness.operators.base import RANDOM, Operator
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.schema_types import ALL, OMITTED
-from harness.specs.reading.source import Key, KeyPath, shown
+from harness.specs.reading.source import KeyPath, shown
 from harness.specs.reading.sweep_schema import Sweep, SweepInput
 from harness.specs.sweeps import api
 from harness.specs.sweeps.alternatives import IMPLIED, Listed
@@ -108,9 +108,7 @@ def _first_problems(spec: LoadedSpec, operator: Operator, sweep: Sweep, at: KeyP
     )
 
 
-def option_problems(
-    spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]
-) -> Iterator[str]:
+def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: KeyPath) -> Iterator[str]:
     """Yield what is wrong with options for an operator."""
     inputs = [parameter.name for parameter in spec.schema(spec.opsets[-1]).inputs]
     allowed = inputs if spec.graph is not None else [*inputs, CONSTANTS]
@@ -146,9 +144,7 @@ def option_problems(
         )
 
 
-def _omission_problems(
-    spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]
-) -> Iterator[str]:
+def _omission_problems(spec: LoadedSpec, operator: Operator, options: Options, at: KeyPath) -> Iterator[str]:
     schema = spec.schema(spec.opsets[-1])
     optional = tuple(each.name for each in schema.outputs if each.optional)
     omitted = (options.omit or "").split(",")
