@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.float_formats import Float64
+from harness.operators.bounded.arithmetic import declared
 from harness.operators.bounded.number import (
     UFUNCS,
     Bounded,
@@ -20,7 +21,6 @@ from harness.operators.bounded.number import (
     settle,
     whole,
 )
-from harness.operators.bounded.precision import declared
 
 
 def _nonfinite(*operands: Bounded) -> Mask:
