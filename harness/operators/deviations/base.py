@@ -1,5 +1,5 @@
-"""What a formula of a deviation is given, how it is registered under the name that expectations use, and what several
-formulas make of a value with a bound."""
+"""What a formula of a deviation is given, how it is registered under the name that expectations use, what several formulas
+make of a value with a bound, and what is given of calls that break a rule."""
 
 from __future__ import annotations
 
@@ -86,3 +86,9 @@ def neighbours(found: Approx) -> list[Float64]:
     steps, nearest = FORMATS["float32"].spacing(found.value), FORMATS["float32"].rounded(found.value)
     most = int(np.max(found.bound / steps, initial=0.0))
     return [nearest + step * steps for step in range(-most, most + 1)]
+
+
+@deviation
+def as_if_allowed(asked: Deviating) -> tuple[Expected, ...]:
+    """The operator's own formula."""
+    return asked.formula()
