@@ -30,11 +30,10 @@ from harness.model.header import End, Header, Select, Shard
 from harness.model.query import parse_all
 from harness.model.result import Result
 from harness.model.verdict import Reading
-from harness.results.cell import state_of
 from harness.results.compare.comparison import Comparison
 from harness.results.compare.joined import compare_runs
 from harness.results.runfile import RunReader, run_file
-from harness.results.tally import Tally
+from harness.results.tally import Tally, state_of
 from harness.run import folders
 from harness.run.pipeline import run as run_pipeline
 from harness.run.request import Request, new_run_id, nobody

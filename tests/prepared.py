@@ -16,8 +16,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Execution, Graph, Nodes, Prepared
 
 PROVIDER = "FakeExecutionProvider"

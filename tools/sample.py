@@ -26,7 +26,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.commands.report import write_report
 from harness.model.errors import HarnessError, HarnessFault, TargetUnavailable, UsageError
 from harness.model.header import Header

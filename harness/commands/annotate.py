@@ -15,16 +15,15 @@ from typing import NamedTuple
 
 import click
 
-from harness.commands.choosing_cases import SPECS
-from harness.commands.named_path import NamedPath
+from harness.commands.options import SPECS, NamedPath
 from harness.model.errors import HarnessError
 from harness.model.result import Result
 from harness.model.verdict import judged
 from harness.render.terminal import describe
 from harness.render.text import line, visible
 from harness.results.runfile import RunReader
-from harness.specs.reading.lines import entry_lines, entry_of
 from harness.specs.reading.load import default_folder, load_specs, operator_of, yaml_files
+from harness.specs.reading.origins import entry_lines, entry_of
 
 
 @click.command()

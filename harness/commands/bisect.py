@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath, Seconds
 from harness.commands.renderings import Renderings
 from harness.commands.report import writable
-from harness.commands.timeout import Seconds
 from harness.compile.prepare import refusal
 from harness.model.case import Case
 from harness.model.errors import NothingRan, TargetUnavailable

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.choosing_cases import EXPECTATIONS, SPECS
+from harness.commands.options import EXPECTATIONS, SPECS
 from harness.model.errors import SpecError
 
 
@@ -34,8 +34,8 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     from harness.results.summary import count
     from harness.specs.expand import expand
     from harness.specs.expectations.expectation_lint import lint
-    from harness.specs.expectations.expectation_scope import ExpectationScope
     from harness.specs.expectations.expectations import load_expectations
+    from harness.specs.expectations.located import ExpectationScope
     from harness.specs.reading.load import load_each
     from harness.targets import contributed
 

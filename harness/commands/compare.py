@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import NothingRan
 from harness.render.compare import compare_data, compare_document

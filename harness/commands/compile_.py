@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.choosing_cases import QUERIES, SPECS
-from harness.commands.named_path import NamedPath
+from harness.commands.options import QUERIES, SPECS, NamedPath
 
 
 @click.command("compile")

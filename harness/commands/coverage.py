@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.commands.options import QUERIES, SPECS
 from harness.model.case import Case
 from harness.run.probe import Probes
 from harness.run.transformer_coverage import transformer_coverage

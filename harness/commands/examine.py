@@ -15,8 +15,7 @@ from harness.model.signatures import signature
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.find_case import problem_of
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 
 _HEX = re.compile(r"(?<![\w\"'.])0[xX][0-9a-fA-F]+(?![\w\"'])")

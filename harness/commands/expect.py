@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
 from harness.model.query import parse_all
@@ -22,16 +22,15 @@ from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.specs.expand import expand
 from harness.specs.expectations.expectation_lint import lint, shadowed
-from harness.specs.expectations.expectation_scope import ExpectationScope
 from harness.specs.expectations.expectations import Expectations, load_expectations
+from harness.specs.expectations.located import ExpectationScope
 from harness.specs.expectations.tried_conditions import Conditions, not_separating, untried
 from harness.specs.reading.load import default_folder, load_specs
 from harness.specs.reading.source import label_of
 from harness.targets.registry import parse_targets
 from harness.targets.target import Target
 from harness.triage.expect.masked import LEAST_RED, maskings
-from harness.triage.expect.run_outcomes import RunOutcomes
-from harness.triage.expect.run_rows import RunRows
+from harness.triage.expect.run_rows import RunOutcomes, RunRows
 from harness.triage.expect.updates import update
 
 

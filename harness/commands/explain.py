@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from harness.commands.choosing_cases import QUERIES
 from harness.commands.error_line import check_complete
-from harness.commands.named_path import NamedPath
+from harness.commands.options import QUERIES, NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import UsageError
 from harness.model.query import parse_all

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.choosing_cases import QUERIES
-from harness.commands.named_path import NamedPath
+from harness.commands.options import QUERIES, NamedPath
 from harness.model.errors import NothingRan, UsageError
 from harness.model.progress import Progress
 

@@ -13,10 +13,8 @@ from time import monotonic
 import click
 import msgspec
 
-from harness.commands.choosing_cases import EXPECTATIONS
-from harness.commands.named_path import NamedPath
+from harness.commands.options import EXPECTATIONS, NamedPath, Seconds
 from harness.commands.report import writable, write_whole
-from harness.commands.timeout import Seconds
 from harness.model.errors import NothingRan, UsageError
 from harness.operators import OPERATORS
 from harness.run.probe import Probes

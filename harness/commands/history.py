@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import fail
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import NothingRan, UsageError
 from harness.model.query import Query, parse_all

@@ -9,10 +9,9 @@ from pathlib import Path
 import click
 import onnx
 
-from harness.commands.named_path import NamedPath
-from harness.compile.backend_folders import BackendTest, Damaged, folders_of, read_test
+from harness.commands.options import NamedPath
+from harness.compile.backend_folders import BackendTest, Damaged, folders_of, onnx_tests, read_test
 from harness.compile.decompile import LeftOut
-from harness.compile.onnx_cases import onnx_tests
 from harness.model.errors import NothingRan, UsageError
 from harness.model.onnx_schemas import operator_versions
 from harness.operators import OPERATORS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.commands.options import QUERIES, SPECS
 from harness.render.text import json_text
 
 if TYPE_CHECKING:

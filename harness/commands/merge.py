@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import check_complete
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 
 
 @click.command()

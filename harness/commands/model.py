@@ -11,11 +11,9 @@ from pathlib import Path
 
 import click
 
-from harness.commands.choosing_cases import BASELINE, EXPECTATIONS
 from harness.commands.error_line import fail
-from harness.commands.named_path import NamedPath
+from harness.commands.options import BASELINE, EXPECTATIONS, NamedPath, Seconds
 from harness.commands.report import write_reports, write_whole
-from harness.commands.timeout import Seconds
 from harness.model.errors import UsageError, shown
 from harness.model.progress import Progress
 

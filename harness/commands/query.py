@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import fail
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.commands.report import write_text
 from harness.model.errors import NothingRan, UsageError
 from harness.render.console import Console

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath, Seconds
 from harness.commands.report import writable, write_whole
-from harness.commands.timeout import Seconds
 from harness.model.case import Case, Validity
 from harness.model.errors import NothingRan, UsageError
 from harness.model.verdict import conforms
@@ -21,12 +20,10 @@ from harness.run.probe import Probe, Probes
 from harness.specs.find_case import find_case
 from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.specs.reading.write import REDUCED_FROM, spec_text
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
-from harness.triage.recorded import recorded_failure
-from harness.triage.recorded_target import recorded_target
+from harness.triage.recorded import recorded_failure, recorded_target
 from harness.triage.reduction.reducer import Flaky, ReducedCase, Reducer
 from harness.triage.signature import signature
 

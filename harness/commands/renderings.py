@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import click
 
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.commands.report import write_whole
 from harness.render.console import Console
 from harness.render.document import Document

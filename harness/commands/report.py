@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import click
 
 from harness.commands.error_line import check_complete
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.model.errors import UsageError
 from harness.render.html import page, read_page, render_html
 from harness.render.page_cases import PageCases, Slices, remove_slices, write_slices
@@ -19,8 +19,7 @@ from harness.render.report import render_markdown
 from harness.results import columns
 from harness.results.explain.in_common import in_common
 from harness.results.history.recorded import RecordedRuns
-from harness.results.history.runs import collect, find_runs, timelines
-from harness.results.history.trend import Trend, trends
+from harness.results.history.runs import Trend, collect, find_runs, timelines, trends
 from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.tables import read_tables
@@ -53,11 +52,11 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
         tables = read_tables(RunReader(run))
         yield render_markdown(Report(tables, in_common(run, tables)))
     elif format == "csv":
-        from harness.render.level_csv import render_csv
+        from harness.render.csv_tables import render_csv
 
         yield render_csv(read_tables(RunReader(run)))
     elif format == "cases":
-        from harness.render.case_csv import render_case_csv
+        from harness.render.csv_tables import render_case_csv
 
         yield from render_case_csv(RunReader(run))
     elif format == "directml":

@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath, Seconds
 from harness.commands.reduce import FLAKY, reduce_case
-from harness.commands.timeout import Seconds
 from harness.compile.graphs import compile_case
 from harness.compile.prepare import by_graph
 from harness.model.case import Case
@@ -29,16 +28,14 @@ from harness.specs.expand import expand
 from harness.specs.find_case import spec_of
 from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.specs.reading.write import reduced_from, spec_text
-from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.specs.sweeps.sessions import earlier_case
-from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target
 from harness.targets.target import Target, session_config, session_threads
-from harness.triage.mended import mended
-from harness.triage.recorded import Recorded, recorded_failure
-from harness.triage.recorded_target import recorded_target
+from harness.triage.bisection import mended
+from harness.triage.recorded import Recorded, recorded_failure, recorded_target
 from harness.triage.redrawn import redrawn
 from harness.triage.reduction.reducer import Flaky
 from harness.triage.repro.failure import Failure, SessionSettings

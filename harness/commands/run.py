@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from harness.commands.choosing_cases import BASELINE, EXPECTATIONS, QUERIES, SPECS
 from harness.commands.error_line import fail
-from harness.commands.named_path import NamedPath
-from harness.commands.timeout import Seconds
+from harness.commands.options import BASELINE, EXPECTATIONS, QUERIES, SPECS, NamedPath, Seconds
 from harness.model.errors import HarnessFault, NodesLost, UsageError, shown
 from harness.model.progress import Progress
 

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from harness.commands.history import end
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
 from harness.render.site import render_site

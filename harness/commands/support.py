@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.choosing_cases import EXPECTATIONS
-from harness.commands.named_path import NamedPath
+from harness.commands.options import EXPECTATIONS, NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.case import Case
 from harness.model.errors import UsageError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.named_path import NamedPath
+from harness.commands.options import NamedPath
 from harness.model.cache_folder import CACHE_ENV
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.targets.components import problems

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
-from harness.compile.tensor_files import tensor_proto
+from harness.compile.protos import tensor_proto
 from harness.model.case import Tensor
 from harness.model.errors import UsageError
 from harness.model.plain_file import read_bytes
@@ -146,3 +147,25 @@ def write_test(folder: Path, test: ExportedTest) -> None:
             stale.unlink()
     for name, content in test.files():
         (own / name).write_bytes(content)
+
+
+def onnx_tests(operators: Collection[str] = ()) -> Iterator[BackendTest]:
+    """Yield all cases, or those of one node that is one of these operators, by name.
+
+    Takes some seconds: onnx computes their data.
+    """
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = collect_testcases(None)
+    for test in sorted(found, key=lambda each: each.name):
+        model = test.model
+        if model is None or (
+            operators and [node.op_type for node in model.graph.node if node.op_type in operators] == []
+        ):
+            continue
+        if operators and len(model.graph.node) > 1:
+            continue
+        sets = tuple(DataSet(tuple(inputs), tuple(outputs)) for inputs, outputs in test.data_sets or ())
+        yield BackendTest(test.name, model, sets)

@@ -8,9 +8,8 @@ from hashlib import sha256
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
-from harness.compile.protos import PRODUCER, UNTESTED, attribute
+from harness.compile.protos import PRODUCER, UNTESTED, attribute, tensor_proto
 from harness.compile.sequences import lifted
-from harness.compile.tensor_files import tensor_proto
 from harness.model.case import DEPLOYMENTS, Case, Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, operator_schema

@@ -21,7 +21,7 @@ from onnx import (
 )
 
 from harness.compile.backend_folders import DataSet, fed_inputs
-from harness.compile.tensor_files import NotFed, tensor_of
+from harness.compile.protos import NotFed, tensor_of
 from harness.model.case import (
     CONSTANTS,
     Case,

@@ -18,23 +18,10 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from harness.compile import sequences
 from harness.compile.composed import compile_graph
-from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attribute
-from harness.compile.tensor_files import tensor_proto
-from harness.model.case import (
-    CONSTANTS,
-    Case,
-    Options,
-    Tensor,
-    Value,
-)
+from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attribute, tensor_proto
+from harness.model.case import CONSTANTS, Case, Options, Tensor, Value
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import (
-    IR_VERSIONS,
-    ir_version,
-    latest_opset,
-    operator_schema,
-    opset_imports,
-)
+from harness.model.onnx_schemas import IR_VERSIONS, ir_version, latest_opset, operator_schema, opset_imports
 from harness.model.operator_schema import Parameter
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import TensorProto, ValueInfoProto, helper
 
 from harness.compile.models import PROTOBUF_LIMIT, Model
-from harness.compile.tensor_files import NotFed, tensor_of
+from harness.compile.protos import NotFed, tensor_of
 from harness.model import plain_file
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES

@@ -18,7 +18,7 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from harness.compile.tensor_files import NotFed, tensor_of, tensor_proto
+from harness.compile.protos import NotFed, tensor_of, tensor_proto
 from harness.model import plain_file
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES

@@ -13,9 +13,8 @@ from harness.model.target_info import DIRECTML
 from harness.operators import OPERATORS
 from harness.operators.directml.lowering import NotExpressible, lower
 from harness.specs.graphs import deployments
-from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.calls import StreamLayout, call_of, case_inputs, chosen_inputs, sized_layout
 from harness.specs.sweeps.sessions import earlier_case
-from harness.specs.sweeps.values import StreamLayout, case_inputs, chosen_inputs, sized_layout
 from harness.targets.execution import Graph, GraphCases, Prepared
 
 _CASES = 512

@@ -1,14 +1,86 @@
-"""What all models that the harness compiles have in common: who makes them, how attributes are written, and which
-operators are no test."""
+"""What all models that the harness compiles have in common: who makes them, how attributes and tensors are written and
+read, and which operators are no test. A tensor has the bits and texts that the harness stores of it."""
 
 from __future__ import annotations
 
-from onnx import AttributeProto, TypeProto, helper
+from typing import Any
 
-from harness.compile.tensor_files import tensor_proto
-from harness.model.case import TensorValue, Value
-from harness.model.dtypes import DTYPES
+import numpy as np
+from onnx import AttributeProto, SequenceProto, TensorProto, TypeProto, helper, numpy_helper
+
+from harness.model.case import Tensor, TensorValue, Value
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.onnx_schemas import dtypes_of
+from harness.targets.frames import tensor_bytes
+from harness.worker.worker import PACKED, packed
+
+
+class NotFed(ValueError):
+    """A tensor, or what is none, that the harness does not feed to ONNX Runtime: the `reason`, and a `detail` of
+    this one."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+def tensor_proto(name: str, tensor: Tensor) -> TensorProto:
+    """Return a tensor as a TensorProto."""
+    number = DTYPES[tensor.dtype].onnx
+    proto = TensorProto(name=name, data_type=number, dims=tensor.array.shape)
+    if tensor.dtype == "string":
+        proto.string_data.extend(str(text).encode() for text in tensor.array.reshape(-1))
+    else:
+        proto.raw_data = packed(tensor.array, number).tobytes() if number in PACKED else tensor_bytes(tensor)
+    return proto
+
+
+def tensor_of(number: int, held: TensorProto | SequenceProto | Any) -> Tensor:
+    """Return a TensorProto, or an array as ONNX's own cases hold it, as a tensor of the element type `number`
+    (TensorProto.DataType).
+
+    Raises NotFed for other element types, sequences, and data that does not fit its shape.
+    """
+    if number not in BY_ONNX_NUMBER:
+        known = number in TensorProto.DataType.values()
+        name = TensorProto.DataType.Name(number) if known else f"number {number}"
+        raise NotFed("an element type that the harness cannot feed to ONNX Runtime", name)
+    dtype = BY_ONNX_NUMBER[number]
+    if isinstance(held, TensorProto):
+        if held.data_type != number:
+            raise NotFed("a tensor of another element type than the model declares")
+        if held.data_location == TensorProto.EXTERNAL:
+            raise NotFed("a tensor whose data lies in another file")
+        try:
+            held = numpy_helper.to_array(held)
+        except Exception as error:  # whatever onnx says of damaged data, which differs by release
+            raise NotFed("a tensor whose data does not fit its shape") from error
+    if isinstance(held, (list, tuple, dict, SequenceProto)) or held is None:
+        raise NotFed("sequences, maps or optional values")
+    array = _stored(dtype.storage, np.asarray(held))
+    return Tensor(dtype.name, dtype.wrapped(array) if number in PACKED else array)
+
+
+def _stored(storage: str, array: Array) -> Array:
+    if storage == "O":
+        texts = np.empty(array.size, object)
+        try:
+            texts[:] = [
+                each.decode() if isinstance(each, bytes) else str(each) for each in array.reshape(-1).tolist()
+            ]
+        except UnicodeDecodeError as error:
+            raise NotFed("strings that are not UTF-8") from error
+        return texts.reshape(array.shape)
+    if array.dtype.newbyteorder("=") == storage:
+        return array.astype(storage, copy=False)
+    if (
+        array.dtype.isbuiltin == 1
+        or array.dtype.kind in "USO"
+        or array.dtype.itemsize != np.dtype(storage).itemsize
+    ):
+        raise NotFed("a tensor of another element type than the model declares")
+    return np.ascontiguousarray(array).view(storage).reshape(array.shape)
+
 
 PRODUCER = "onnxruntime-conformance-harness"
 UNTESTED = {"Identity", "Constant"}

@@ -68,7 +68,7 @@ Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...
 
 
 class TensorSpec(msgspec.Struct, frozen=True, gc=False):
-    """Name, element type and shape of one input; `values` names how its elements are chosen (`values.py`).
+    """Name, element type and shape of one input; `values` names how its elements are chosen (`specs/sweeps/calls.py`).
 
     `elements` are those of an input that decides shapes (`axes`, `pads`): they stand in the id, in place of
     the shape.

@@ -16,13 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from harness.model.case import (
-    DirectmlOptions,
-    Options,
-    TensorSpec,
-    TensorValue,
-    Value,
-)
+from harness.model.case import DirectmlOptions, Options, TensorSpec, TensorValue, Value
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
 _INPUT = re.compile(r"([a-z][a-z0-9]*)(?:\[([\d,]*)\]|([{(])([^;]*)[})])\Z")

@@ -1,8 +1,10 @@
-"""Properties of a case, read from its id, by which tables group."""
+"""Properties of a case, read from its id, by which tables group; and which of them a group of results has, as far as a
+table shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -130,3 +132,30 @@ def written(types: Iterable[str]) -> str:
 def dtype_key(dtype: str) -> tuple[int, str]:
     """Sort key of an element type; unknown ones come last, by name."""
     return (DTYPE_ORDER.index(dtype) if dtype in DTYPE_ORDER else len(DTYPE_ORDER), dtype)
+
+
+_NAMED = 6
+
+
+@dataclass(kw_only=True)
+class Spread:
+    """How many results, and the opsets, element types and ranks that occur among them."""
+
+    number: int = 0
+    opsets: set[int] = field(default_factory=set)
+    dtypes: set[str] = field(default_factory=set)
+    ranks: set[int] = field(default_factory=set)
+
+    def count(self, read: Facets) -> None:
+        """Take one more result."""
+        self.number += 1
+        self.opsets.add(read.opset)
+        self.ranks.add(read.rank)
+        if read.dtype:
+            self.dtypes.add(read.dtype)
+
+    def which(self, operator: str) -> str:
+        """Write which cases: `Round 11, 22, float16, float32`."""
+        named = sorted(self.dtypes, key=dtype_key)
+        shown = ", ".join(named) if len(named) <= _NAMED else f"{len(named)} element types"
+        return f"{operator} {', '.join(map(str, sorted(self.opsets)))}" + (f", {shown}" if shown else "")

@@ -10,16 +10,7 @@ import msgspec
 
 from harness.model.case import BEYOND, Validity
 from harness.model.limits import CaseId, Count, Magnitude, Seconds
-from harness.model.verdict import (
-    Apart,
-    Outcome,
-    Reading,
-    Verdict,
-    conforms,
-    fails,
-    reading,
-    unexpected,
-)
+from harness.model.verdict import Apart, Outcome, Reading, Verdict, conforms, fails, reading, unexpected
 
 Stage = Literal["load", "run", "compare"]
 """The last stage a case reached: session creation, `session.run`, or the comparison with the oracle."""

@@ -1,13 +1,87 @@
-"""The signature of what a target did with a case: what two results must share to count as the same, for compare,
-explain, bisect, reduce and repro alike, and nothing that changes with a release's wording."""
+"""The signature of what a target did with a case: what two results must share to count as the same, of a wrong output
+the kind of its first wrong element."""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-from harness.model.mismatch_kind import VALUES, difference
 from harness.model.result import Diff, Error, Result
 from harness.model.verdict import Outcome
+
+NEAR_ULP = 4
+"""Up to this distance a wrong finite float is an error of rounding (`ulp`), beyond it another number
+(`value`)."""
+VALUES = frozenset({"NaN", "infinity", "sign", "ulp", "bound", "value", "element"})
+"""Kinds that one defect can show on different inputs."""
+
+_FLOAT = re.compile(r"(?P<value>\S+) \(0x(?P<bits>[0-9a-f]+)\)\Z")
+
+
+def difference(diff: Diff) -> str:
+    """Name the kind of a difference by its first wrong element.
+
+    dtype, shape; for floats NaN (on one side), infinity, sign of zero, sign, ulp (at most `NEAR_ULP` apart)
+    or value; else element. Where the expected result has a bound: NaN, infinity, sign, bound (an error of at
+    most `NEAR_ULP` bounds) or value.
+    """
+    if diff.first_index is None:
+        return "dtype" if diff.expected.partition("[")[0] != diff.actual.partition("[")[0] else "shape"
+    if isinstance(diff.bound, float):
+        return _beside(diff, diff.bound)
+    expected, actual = _FLOAT.match(diff.expected), _FLOAT.match(diff.actual)
+    if expected is None or actual is None:
+        return "element"
+    try:
+        a, b = float(expected["value"]), float(actual["value"])
+    except ValueError:
+        return "element"
+    if a != a or b != b:
+        return "NaN"
+    if abs(a) == float("inf") or abs(b) == float("inf"):
+        return "sign" if a == -b else "infinity"
+    if a == -b:
+        return "sign of zero" if a == 0 else "sign"
+    width = len(expected["bits"]) * 4
+    distance = abs(_ordered(int(expected["bits"], 16), width) - _ordered(int(actual["bits"], 16), width))
+    return "ulp" if distance <= NEAR_ULP else "value"
+
+
+def place(diff: Diff) -> str:
+    """Name where a difference is, as far as that stays when a case becomes smaller: the output, the side that is
+    NaN or infinite, and whether a shape has another rank or another extent."""
+    kind = difference(diff)
+    output = f"output {diff.output}" if isinstance(diff.output, int) else ""
+    if kind == "shape":
+        ranks = [text.count(",") + ("[]" not in text) for text in (diff.expected, diff.actual)]
+        return f"{output} {'extent' if ranks[0] == ranks[1] else 'rank'}".strip()
+    if kind in ("NaN", "infinity"):
+        word = "nan" if kind == "NaN" else "inf"
+        sides = [name for name in ("expected", "actual") if word in getattr(diff, name).partition(" ")[0]]
+        return f"{output} {' and '.join(sides)}".strip()
+    return output
+
+
+def _beside(diff: Diff, bound: float) -> str:
+    """Name the kind of a difference from a value with a bound."""
+    try:
+        a, b = float(diff.expected.partition(" ")[0]), float(diff.actual.partition(" ")[0])
+    except ValueError:
+        return "element"
+    if a != a or b != b:
+        return "NaN"
+    if abs(a) == float("inf") or abs(b) == float("inf"):
+        return "infinity"
+    if isinstance(diff.error, float) and diff.error <= NEAR_ULP * bound:
+        return "bound"
+    return "sign" if a * b < 0 else "value"
+
+
+def _ordered(bits: int, width: int) -> int:
+    """Map a float's bits to an integer in the order of the values."""
+    sign = 1 << (width - 1)
+    return bits ^ ((1 << width) - 1) if bits & sign else bits | sign
+
 
 _ERROR = 200
 

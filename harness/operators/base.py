@@ -21,8 +21,10 @@ Attributes = Mapping[str, Value]
 UNKNOWN = -1
 """The extent of an output where elements that are not known before a run decide it."""
 Choice = str | int | Shape
+Relation = Mapping[str, Any] | str
+"""How the shape of an input stands to those of the inputs before it: a word, or by key a Choice."""
 Entropy = bytes | memoryview
-"""Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `values.py`."""
+"""Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `specs/sweeps/calls.py`."""
 
 
 class TensorType(NamedTuple):
@@ -147,7 +149,7 @@ class Family:
     shapes."""
 
     def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+        self, operator: Operator, name: str, relation: Relation, call: Call
     ) -> Shape | tuple[Shape, ...] | None:
         """Return the shape of an input by its relation to the inputs before it (those in `call`), of a
         variadic one all the shapes.

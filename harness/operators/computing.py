@@ -1,25 +1,92 @@
-"""A family whose numeric inputs are chosen by meaning (`elements`); the base of families that compute."""
+"""The bases of families that compute: their numeric inputs are chosen by meaning (`elements`), with three kinds more for
+those that sum or multiply along axes."""
 
 from __future__ import annotations
 
-from harness.model.dtypes import Array
+from collections.abc import Mapping
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from harness.model.dtypes import DTYPES, Array
 from harness.operators import elements
 from harness.operators.base import Call, Entropy, Family, Operator, ValueKind
+from harness.operators.binary_floats import encode
 
 
 class Computing(Family):
     """Operators that compute with every input but those that decide shapes."""
 
     name = "computing"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {}
+    """By input whose elements are places, lengths or labels, the kinds that it has in place of the usual ones."""
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Elements by what they mean; an input whose elements decide shapes is written out."""
-        return () if name in operator.constants else elements.ELEMENT_KINDS
+        return self.own.get(name, () if name in operator.constants else elements.ELEMENT_KINDS)
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input's type."""
-        return name in operator.constants or elements.applies(kind, call.inputs[name].dtype)
+        return (
+            name in self.own or name in operator.constants or elements.applies(kind, call.inputs[name].dtype)
+        )
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
-        return elements.choose(kind, *call.inputs[name], entropy)
+        dtype, shape = call.inputs[name]
+        if name in self.own:
+            numbers = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
+            return self.choose(kind, name, call, numbers)
+        return elements.choose(kind, dtype, shape, entropy)
+
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose the elements of an input of `own` by random numbers of 32 bits in its shape."""
+        raise NotImplementedError
+
+
+OFFSET, NEAR_ONE, FAR = map(ValueKind, ("offset", "near_one", "far"))
+"""offset: near 1000, at most 4 off in halves (integers: near 100), so that a mean is far greater than the
+deviation and an exponential overflows; near_one: of both signs, a few 128ths off 1, so that a product of many
+neither overflows nor vanishes (integers: 1 and -1); far: near 4096, at most a half off in sixteenths, so that
+float32 has no difference between the mean of the squares and the square of the mean (integers: as offset)."""
+_ADDED = (OFFSET, NEAR_ONE, FAR)
+
+
+class Conditioned(Computing):
+    """Operators whose precision depends on how elements lie to each other."""
+
+    name = "conditioned"
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """The usual ones, and the three above."""
+        usual = super().kinds(operator, name)
+        return (*usual, *_ADDED) if usual and name not in self.own else usual
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for the input's type."""
+        dtype = DTYPES[call.inputs[name].dtype]
+        if kind in {each.name for each in _ADDED}:
+            return dtype.is_float or dtype.is_integer
+        return super().applies(operator, kind, name, call)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose elements by kind."""
+        if kind not in {each.name for each in _ADDED}:
+            return super().generate(operator, kind, name, call, entropy)
+        dtype, shape = call.inputs[name]
+        raw = np.frombuffer(entropy, "<u4", prod(shape))
+        entry = DTYPES[dtype]
+        if kind != NEAR_ONE.name:
+            steps, (about, parts) = raw % 17 - 8.0, (1000, 2) if kind == OFFSET.name else (4096, 16)
+            chosen: Array = about + steps / parts if entry.is_float else 100 + steps
+        else:
+            sign = 1.0 - 2.0 * (raw >> 16 & 1)
+            chosen = (
+                sign * (1 + (raw % 9 - 4.0) / 128)
+                if entry.is_float
+                else np.abs(sign)
+                if dtype.startswith("u")
+                else sign
+            )
+        return (encode(chosen, dtype) if entry.is_float else chosen.astype(entry.storage)).reshape(shape)

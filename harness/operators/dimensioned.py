@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.broadcasting import RELATIONS, broadcast, related
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 
 Dimensions = dict[str, Any]
 """Extents by name; under `...` the leading dimensions; attributes of integers, and scalars that decide shapes, by their
@@ -100,9 +100,7 @@ class Dimensioned(Conditioned):
         found, _ = self.dimensions(call._replace(attributes=others))
         return (found[attribute],) if attribute in found else super().domain(operator, attribute, call)
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of a further input."""
         found, broken = self.dimensions(call)
         forms = self.inputs[name]

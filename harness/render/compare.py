@@ -26,7 +26,6 @@ from harness.render.html import query
 from harness.render.payload import Payload, kind_rows
 from harness.render.terminal import details, repeated
 from harness.render.text import line, message, visible
-from harness.results.cell import shown_kinds
 from harness.results.compare.comparison import (
     Change,
     Changed,
@@ -55,6 +54,7 @@ from harness.results.compare.tables import (
 from harness.results.level_table import rate
 from harness.results.numbering import Numbering
 from harness.results.tables import Tables
+from harness.results.tally import shown_kinds
 
 SCHEMA = 1
 LISTED = {

@@ -18,10 +18,9 @@ from harness.model.result import Repeats, Result
 from harness.render.foreign import MESSAGE, entry_of, numbers, shown, status, summary
 from harness.render.payload import meaning
 from harness.render.text import json_text, line, message, visible
-from harness.results.cell import state_of
 from harness.results.runfile import RunReader
 from harness.results.summary import missing, target_facts
-from harness.results.tally import Tally
+from harness.results.tally import Tally, state_of
 
 _STATUS = {"passed": "passed", "failed": "failed", "error": "failed", "known": "other", "skipped": "skipped"}
 _MOMENT = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T-]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)")

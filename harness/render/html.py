@@ -38,19 +38,19 @@ from harness.results.cross_check import Suspect
 from harness.results.defects import defect_words
 from harness.results.explain.in_common import in_common, rules
 from harness.results.explain.words import inseparable
-from harness.results.history.trend import Trend
+from harness.results.history.runs import Trend
 from harness.results.known_deviations import PENDING
 from harness.results.level_table import (
     MARKS,
     STATUS_WORDS,
     LevelRow,
     levels,
+    many,
     rate,
     status,
     validity_table,
 )
 from harness.results.nearness import ratio_text, ulp_text
-from harness.results.overview import many
 from harness.results.reading_rows import BESIDE, EXPLANATIONS
 from harness.results.report import Report
 from harness.results.runfile import RunReader

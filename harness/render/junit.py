@@ -17,10 +17,9 @@ from harness.model.target_info import TargetInfo
 from harness.render.foreign import MESSAGE, again, numbers, shown, status, summary
 from harness.render.payload import meaning
 from harness.render.text import message, visible
-from harness.results.cell import state_of
 from harness.results.runfile import RunReader
 from harness.results.summary import missing, target_facts
-from harness.results.tally import Tally
+from harness.results.tally import Tally, state_of
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

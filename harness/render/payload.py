@@ -24,11 +24,7 @@ import msgspec
 from msgspec import UNSET
 
 from harness.model.header import Header
-from harness.model.result import (
-    Accuracy,
-    Result,
-    inexpressible,
-)
+from harness.model.result import Accuracy, Result, inexpressible
 from harness.model.result_key import artifact_name
 from harness.model.target_info import REPRODUCED
 from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, Reading
@@ -36,11 +32,11 @@ from harness.render.documents import document
 from harness.render.markup import host
 from harness.render.tensors import read_tensors
 from harness.render.text import line, message, visible, without_paths
-from harness.results.cell import CaseKind, State
 from harness.results.known_deviations import in_words
 from harness.results.level_table import MARKS, STATUS_WORDS, levels
 from harness.results.numbering import Numbering
 from harness.results.tables import Tables
+from harness.results.tally import CaseKind, State
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20

@@ -9,9 +9,8 @@ from itertools import islice
 from typing import Any
 
 from harness.model.errors import UsageError
-from harness.render.case_csv import csv_line
+from harness.render.csv_tables import cell, csv_line
 from harness.render.document import Document, Section, Span, Table
-from harness.render.level_csv import cell
 from harness.render.text import json_text
 from harness.results.columns import Answer
 from harness.results.summary import count

@@ -37,7 +37,7 @@ from harness.render.report_results import (
     unexpected_sections,
 )
 from harness.render.text import whole
-from harness.results.overview import many
+from harness.results.level_table import many
 from harness.results.reading_rows import BESIDE, MEANINGS
 from harness.results.report import Report
 

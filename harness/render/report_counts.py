@@ -14,11 +14,11 @@ from harness.results.level_table import (
     counts,
     legend,
     levels,
+    many,
     rate,
     status,
     validity_table,
 )
-from harness.results.overview import many
 from harness.results.report import Report
 from harness.results.summary import count
 from harness.results.tables import Tables

@@ -25,14 +25,13 @@ from harness.render.terminal import details
 from harness.render.text import line, visible
 from harness.render.trend import badge_svg
 from harness.results.history.findings import Finding
-from harness.results.history.runs import Moment
+from harness.results.history.runs import Moment, trends
 from harness.results.history.site import CaseStory, OperatorRow, Site, StoryGroup, worst_first
 from harness.results.history.summary import at, headline, sentence
-from harness.results.history.trend import trends
 from harness.results.level_table import telling_number
 from harness.results.numbering import Numbering
 from harness.results.summary import count, target_facts
-from harness.results.target_names import short_names
+from harness.results.tables import short_names
 
 CASES = 5000
 """Cases that a page of an operator lists; the groups above them count all."""

@@ -17,9 +17,8 @@ from harness.results import memory
 from harness.results.defects import defect_words
 from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import title
-from harness.results.level_table import MARKS, counts, legend, levels, rate, status, validity_table
+from harness.results.level_table import MARKS, counts, legend, levels, many, rate, status, validity_table
 from harness.results.nearness import in_words, ratio_text, ulp_text
-from harness.results.overview import many
 from harness.results.reading_rows import MEANINGS
 from harness.results.report import Report
 from harness.results.summary import count

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 from markupsafe import Markup
 
 from harness.render.text import line
-from harness.results.history.trend import Trend
+from harness.results.history.runs import Trend
 from harness.results.tally import Tally
 
 _WIDTH, _HEIGHT, _EDGE = 260, 44, 6

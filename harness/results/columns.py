@@ -27,8 +27,6 @@ from harness.model.plain_file import buffered
 from harness.model.result import Diff, Result
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from harness.results.runfile import RunReader
 
 MAGIC = b"PAR1"
@@ -319,10 +317,8 @@ class Dataset:
             self._opened = opening.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._opened.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._opened.__exit__(*error)
 
     @contextlib.contextmanager
     def part(self, run: RunReader) -> Iterator[RunColumns]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness.model.verdict import DEFECTS, Reading, Verdict
-from harness.results.cell import state_of
 from harness.results.tables import Tables
+from harness.results.tally import state_of
 from harness.results.unexpected import UnexpectedKind
 
 _FIRST, _MENDED = re.compile(r">=?\s*([\w.]+)"), re.compile(r"(?<![!>=])<\s*([\w.]+)")

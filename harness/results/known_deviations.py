@@ -12,7 +12,7 @@ from harness.model.caseid import elements, operator_of
 from harness.model.header import Expectation
 from harness.model.reference.feature_levels import level_key
 from harness.model.verdict import DEFECTS, Reading, Verdict
-from harness.results.cell import State
+from harness.results.tally import State
 
 PENDING = (
     "Nobody has looked yet at why these cases deviate, so nothing is said of who is right. "

@@ -1,6 +1,8 @@
-"""The level table: operator × target × the feature level at which a case is first allowed.
+"""The first tables of every report.
 
-Only valid cases have a pass rate; results of invalid and unspecified cases have their own table.
+The overview is operator × target, one cell each, in the order in which to read the operators. The level table is
+operator × target × the feature level at which a case is first allowed: only valid cases have a pass rate; results of
+invalid and unspecified cases have their own table.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import NamedTuple
 from harness.model.case import BEYOND, Validity
 from harness.model.reference.feature_levels import level_key, level_order, table_levels
 from harness.model.reference.kernels import directml_operators
-from harness.model.verdict import Reading
+from harness.model.verdict import DEFECTS, Reading
 from harness.results.tables import Tables
 from harness.results.tally import Tally
 
@@ -166,3 +168,55 @@ def legend(tallies: Iterable[Tally]) -> str:
     """Explain the signs of these cells: `~ known defects · ✓ all correct`."""
     found = {status(tally) for tally in tallies}
     return " · ".join(f"{MARKS[state]} {words}" for state, words in STATUS_WORDS.items() if state in found)
+
+
+MANY = 12
+"""Operators from which reports fold what stands for each of them."""
+_WORST = list(MARKS)
+
+
+class OverviewRow(NamedTuple):
+    """An operator: all its cases on each target, invalid and unspecified ones included, and their sum.
+
+    `kinds` are the element types × ranks of the first input that valid and unspecified cases have: how many ran on
+    a target, and how many were selected.
+    """
+
+    operator: str
+    by_target: dict[str, Tally]
+    total: Tally
+    kinds: tuple[int, int]
+
+    @property
+    def status(self) -> str:
+        """The worst state among the targets."""
+        return min((status(tally) for tally in self.by_target.values()), key=_WORST.index)
+
+
+def overview(tables: Tables) -> list[OverviewRow]:
+    """Return a row for each operator: those with the most unexpected results first, then the most wrong,
+    crashed and accepted ones, then by name."""
+    cells = tables.by("operator", "target")
+    totals = tables.by("operator")
+    kinds: dict[str, dict[tuple[object, ...], bool]] = {}
+    for (operator, validity, *kind), tally in tables.by("operator", "validity", "dtype", "rank").items():
+        if validity is not Validity.INVALID:
+            found = kinds.setdefault(str(operator), {})
+            found[tuple(kind)] = found.get(tuple(kind), False) or tally.run > 0
+    rows = [
+        OverviewRow(
+            operator,
+            {target: cells.get((operator, target), Tally()) for target in tables.targets},
+            totals[(operator,)],
+            (sum(kinds.get(operator, {}).values()), len(kinds.get(operator, {}))),
+        )
+        for operator in tables.operators
+    ]
+    return sorted(
+        rows, key=lambda row: (-row.total.unexpected, *(-row.total[each] for each in DEFECTS), row.operator)
+    )
+
+
+def many(tables: Tables) -> bool:
+    """Say whether there are so many operators that what stands for each of them is folded."""
+    return len(tables.operators) > MANY

@@ -13,19 +13,19 @@ from harness.model.verdict import DEFECTS, Reading
 from harness.results.defects import DefectLine, defects
 from harness.results.explain.in_common import NOTHING, InCommon
 from harness.results.guidance import Step, next_steps
-from harness.results.history.trend import Trend
-from harness.results.level_table import LevelRow, TargetLevels, level_table, target_levels
+from harness.results.history.runs import Trend
+from harness.results.level_table import (
+    LevelRow,
+    OverviewRow,
+    TargetLevels,
+    level_table,
+    overview,
+    target_levels,
+)
 from harness.results.matrix import Matrix, matrices
-from harness.results.overview import OverviewRow, overview
 from harness.results.reading_rows import ReadingRow, reading_rows
 from harness.results.summary import Summary, summarize
-from harness.results.support import (
-    LOWERS_TO_DIRECTML,
-    Support,
-    TypeKernels,
-    kernels_by_type,
-    support,
-)
+from harness.results.support import LOWERS_TO_DIRECTML, Support, TypeKernels, kernels_by_type, support
 from harness.results.tables import Tables
 
 

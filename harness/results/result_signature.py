@@ -6,9 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness.model.case import Validity
-from harness.model.mismatch_kind import NEAR_ULP, VALUES
 from harness.model.result import Result
-from harness.model.signature import recorded_signature
+from harness.model.signature import NEAR_ULP, VALUES, recorded_signature
 from harness.model.verdict import Outcome
 
 _WORDS = {

@@ -1,14 +1,15 @@
 """The tables of a run: counts results as they stream by, and answers what every report asks of the counts.
 
-Every table is a sum over cells (`cell.Cell`), so memory grows with the variety of the cases and not with their
+Every table is a sum over cells (`tally.Cell`), so memory grows with the variety of the cases and not with their
 number. Beside the counts the tables keep results that must be read (`unexpected`), the entries that explain known
 deviations (`deviations`), and, with more than one target, one small integer per case (`differences`).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
 import msgspec
@@ -19,7 +20,6 @@ from harness.model.facets import Facets, facets
 from harness.model.header import End, Header
 from harness.model.result import Memory, Result
 from harness.model.verdict import Outcome, Reading, Verdict
-from harness.results.cell import CaseKind, Cell, State, shown_kinds, state_of
 from harness.results.cross_check import CrossCheck
 from harness.results.differences import Differences
 from harness.results.known_deviations import Deviations
@@ -27,8 +27,7 @@ from harness.results.memory import kind as memory_kind
 from harness.results.nearness import Nearnesses
 from harness.results.numbering import Numbering
 from harness.results.runfile import RunReader
-from harness.results.tally import Tally
-from harness.results.target_names import renamed, short_names
+from harness.results.tally import CaseKind, Cell, State, Tally, shown_kinds, state_of
 from harness.results.tensor_support import TensorSupport
 from harness.results.unexpected import Unexpected
 
@@ -219,3 +218,25 @@ def read_tables(run: RunReader) -> Tables:
         tables.add(result)
     tables.finish(run.end, truncated=run.truncated)
     return tables
+
+
+_FOLDERS = re.compile(r"(?<==)(?:[A-Za-z]:)?[^,=]*[\\/](?=[^,\\/]+(?:,|$))")
+
+
+def short_names(targets: Collection[str]) -> dict[str, str]:
+    """Return `fake,script=…/b.yaml` for `fake,script=/a/b.yaml`, by the whole name; two targets that would
+    share a name keep theirs."""
+    short = {target: _FOLDERS.sub("…/", target) for target in targets}
+    times = Counter(short.values())
+    return {target: name if times[name] == 1 else target for target, name in short.items()}
+
+
+def renamed(header: Header, names: dict[str, str]) -> Header:
+    """Return a header whose targets have these names."""
+    baseline = header.baseline
+    if baseline is not None:
+        baseline = msgspec.structs.replace(
+            baseline, targets={names.get(now, now): then for now, then in baseline.targets.items()}
+        )
+    targets = {names[target]: info for target, info in header.targets.items()}
+    return msgspec.structs.replace(header, targets=targets, baseline=baseline)

@@ -14,9 +14,8 @@ import msgspec
 
 from harness.model.case import Validity
 from harness.model.caseid import elements
-from harness.model.facets import Facets
+from harness.model.facets import Facets, Spread
 from harness.model.result import Error, Result
-from harness.model.spread import Spread
 from harness.model.verdict import Outcome, Verdict
 
 KEEP = 2000

@@ -13,12 +13,7 @@ from harness.model.errors import UsageError
 from harness.model.header import Against
 from harness.model.result import Memory
 from harness.model.result_key import result_key
-from harness.model.verdict import (
-    NOT_EXECUTED,
-    Outcome,
-    Verdict,
-    conforms,
-)
+from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms
 from harness.results.runfile import RunReader
 
 _OUTCOMES = tuple(Outcome)

@@ -18,8 +18,7 @@ from harness.operators.base import Operator
 from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.run.judge import Judgement, compare_all
 from harness.run.oracle import declared_by
-from harness.specs.expectations.difference_limit import DifferenceLimit
-from harness.specs.expectations.expectation_entry import TODO, Entry, formulas
+from harness.specs.expectations.expectation_entry import TODO, DifferenceLimit, Entry, formulas
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.operator import filled_graph
 from harness.targets.execution import Prepared

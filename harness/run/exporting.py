@@ -20,8 +20,7 @@ from harness.model.caseid import CaseKey
 from harness.model.errors import UsageError
 from harness.run.oracle import OracleError, oracle
 from harness.run.tolerances import NoTolerance, Tolerance, tolerance
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Graph, Prepared
 
 MANIFEST = "manifest.json"

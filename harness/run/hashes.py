@@ -44,7 +44,7 @@ def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, s
         for file in (_PACKAGE / "operators").rglob("*.py")
         if not file.is_relative_to(_PACKAGE / "operators" / "deviations")
     ]
-    oracle += [*OWN_MODULES, _PACKAGE / "specs" / "sweeps" / "values.py"]
+    oracle += [*OWN_MODULES, _PACKAGE / "specs" / "sweeps" / "calls.py"]
     oracle += [_PACKAGE / "specs" / "graphs" / name for name in ("composition.py", "pattern.py")]
     oracle += [
         _PACKAGE / "model" / name

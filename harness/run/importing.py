@@ -27,8 +27,7 @@ from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs, own_spec
 from harness.specs.reading.source import MAX_BYTES, MAX_VALUES
 from harness.specs.reading.write import entry_lines, spec_file
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 
 LARGEST = 10_000

@@ -17,13 +17,7 @@ from harness.model.case import BEYOND, Case, Validity
 from harness.model.errors import TargetUnavailable
 from harness.model.result import NOT_EXPRESSIBLE, Error, Result
 from harness.model.target_info import DIRECTML
-from harness.model.verdict import (
-    CONFORMING,
-    NOT_EXECUTED,
-    Outcome,
-    Verdict,
-    conforms,
-)
+from harness.model.verdict import CONFORMING, NOT_EXECUTED, Outcome, Verdict, conforms
 from harness.operators.directml.description import call_of
 from harness.operators.directml.levels import level_made
 from harness.run.artifacts import Artifacts

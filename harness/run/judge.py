@@ -11,14 +11,7 @@ from harness.model.case import Tensor, Validity
 from harness.model.diff import compare
 from harness.model.expected import Exact, Expected
 from harness.model.nan_bits import nan_bits
-from harness.model.result import (
-    CANNOT_BE_ASKED,
-    ORACLE_ERROR,
-    Accuracy,
-    Diff,
-    Error,
-    NanBits,
-)
+from harness.model.result import CANNOT_BE_ASKED, ORACLE_ERROR, Accuracy, Diff, Error, NanBits
 from harness.model.verdict import Outcome, Verdict, conforms
 from harness.operators.products.sampling import Sample, sampled
 from harness.run.oracle import OracleError, contradiction, oracle

@@ -21,8 +21,8 @@ from harness.run.hashes import hash_files, run_hashes
 from harness.run.pipeline import RunOutcome
 from harness.run.request import new_run_id
 from harness.run.shards import Shards, merged_header
-from harness.specs.expectations.expectation_scope import ExpectationScope
 from harness.specs.expectations.expectations import load_expectations
+from harness.specs.expectations.located import ExpectationScope
 from harness.specs.expectations.target_expectations import TargetExpectations
 from harness.specs.reading.load import spec_files
 from harness.specs.selection import OTHER_SHARD

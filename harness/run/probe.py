@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from types import TracebackType
 from typing import NamedTuple
 
 from harness.compile.prepare import by_graph
@@ -152,9 +151,7 @@ class Probes:
     def __enter__(self) -> Probes:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from onnx import GraphProto, NodeProto, helper
 
 from harness.compile.models import Model, Part, node_bodies, parts, runnable, taken, without_unused
-from harness.compile.tensor_files import tensor_of
+from harness.compile.protos import tensor_of
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import NothingRan, shown
 from harness.operators.base import Call

@@ -10,13 +10,7 @@ from pathlib import Path
 import msgspec
 
 from harness.model.errors import UsageError
-from harness.model.header import (
-    End,
-    Header,
-    Merged,
-    Shard,
-    in_another_order,
-)
+from harness.model.header import End, Header, Merged, Shard, in_another_order
 from harness.results.runfile import RunReader
 from harness.specs.selection import OTHER_SHARD
 

@@ -20,8 +20,7 @@ from harness.specs.expand import expand
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.sweep_schema import Sweep
 from harness.specs.sweeps import family_sweeps
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 _SHOWN = 6
 _MANY = 64

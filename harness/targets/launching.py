@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from harness.model.errors import TargetUnavailable
-from harness.targets.announcements import SHARES
+from harness.targets.process import SHARES
 from harness.worker.worker import PROTOCOL
 
 

@@ -1,10 +1,12 @@
-"""One worker process: started in its own process session, read and written by threads, ended without a trace."""
+"""One worker process: started in its own process session, read and written by threads, ended without a trace; and the
+case that it is at, as it tells it in memory that both processes map (`PROGRESS` in `worker.py`)."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import importlib
+import mmap
 import os
 import signal
 import struct
@@ -15,13 +17,53 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.targets.announcements import Announcements
 from harness.targets.scratch import Scratch
+from harness.worker.worker import IDLE, LOADING, PROGRESS
+
+SHARES = os.name == "posix"
+"""Whether processes of this system can map a file whose folder is then removed."""
+
+
+class AtCase(NamedTuple):
+    """What a worker is at: the batch, counted from 0, the case within it, and since when, on the monotonic
+    clock; `loading` says that it creates the session for the cases from this one on."""
+
+    batch: int
+    case: int
+    loading: bool
+    idle: bool
+    since: float
+
+
+class Announcements:
+    """Memory that a worker writes and this process reads; `path` is None where there is none."""
+
+    def __init__(self, folder: str) -> None:
+        self.path: str | None = None
+        self._memory: mmap.mmap | None = None
+        path = Path(folder) / "progress"
+        with contextlib.suppress(OSError):  # without it the worker announces with frames
+            path.write_bytes(bytes(PROGRESS.size))
+            with path.open("r+b") as file:
+                self._memory = mmap.mmap(file.fileno(), PROGRESS.size)
+            self.path = str(path)
+
+    def read(self) -> AtCase | None:
+        """Return what the worker is at; None where it has never said so here."""
+        if self._memory is None:
+            return None
+        position, since = PROGRESS.unpack_from(self._memory)
+        if not since:
+            return None
+        stage = position & 3
+        return AtCase(position >> 34, position >> 2 & 0xFFFFFFFF, stage == LOADING, stage == IDLE, since)
+
 
 fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
 _REQUEST = struct.Struct("<II")

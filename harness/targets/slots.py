@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from harness.targets.announcements import AtCase
 from harness.targets.execution import GraphCases, Prepared
 from harness.targets.frames import FrameReader
-from harness.targets.process import WorkerProcess
+from harness.targets.process import AtCase, WorkerProcess
 
 
 class SentBatch:

@@ -1,7 +1,8 @@
-"""Measures releases for a bisection: lists them, and runs the cases on one."""
+"""Measures releases for a bisection: lists them, and runs the cases on one; finds the release that mended a failure."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,9 +14,10 @@ from harness.compile.graphs import control_graph
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.target_info import CPU
-from harness.model.verdict import NOT_EXECUTED, Outcome
+from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
 from harness.operators.base import Call
-from harness.results.bisection.search import Measured, Seen
+from harness.results.bisection.search import Measured, Seen, bisect
+from harness.run.folders import processors
 from harness.run.probe import Probe, Probes
 from harness.targets.execution import GraphCases, Prepared
 from harness.targets.launches import launch
@@ -24,6 +26,7 @@ from harness.targets.registry import parse_target
 from harness.targets.runtimes import environments, wanted_release
 from harness.targets.target import Target, session_config
 from harness.targets.windows import releases
+from harness.triage.repro.failure import Failure
 from harness.triage.signature import signature
 
 AXES = {"onnxruntime": "cpu", "directml": "dml"}
@@ -175,3 +178,37 @@ def _what(probe: Probe) -> tuple[str, str]:
             f"{diff.differing} of {diff.total} elements{where} differ, the first: {diff.actual} instead of {diff.expected}",
         )
     return "", ""
+
+
+def mended(failure: Failure, *, seed: int, timeout: float) -> str | None:
+    """Return the release from which the case conforms where the newest one does, None where that fails too.
+
+    Raises UsageError where the release that fails is not published, or is the newest one.
+    """
+    case, info = failure.case, failure.info
+    over = "onnxruntime" if info.provider == CPU else "directml"
+    head, comma, options = failure.target.name.partition(",")
+    base = head.partition("@")[0]
+    version = Version(info.onnxruntime or "0").base_version
+    releases = axis(over, f"{base}{comma}{options}", None, None)
+    later = tuple(each for each in releases.versions if Version(each) >= Version(version))
+    if len(later) < 2:
+        print(f"{version} is the newest release: nothing could have mended it", file=sys.stderr)
+        return None
+    if later[0] != version:
+        raise UsageError(
+            f"--newest: {version} is no release that can run here; the oldest after it is {later[0]}"
+        )
+    measure = Measure(releases, [case], jobs=min(2, processors()), timeout=timeout, seed=seed)
+    last = measure(later[-1]).seen.get(case.id)
+    if last is None or not conforms(last.validity, last.outcome):
+        print(f"{later[-1]}, the newest release, does not conform either", file=sys.stderr)
+        return None
+    found = bisect(later, measure)
+    changes = [
+        change.after.version
+        for change in found.changes
+        if case.id in change.after.seen
+        and conforms(change.after.seen[case.id].validity, change.after.seen[case.id].outcome)
+    ]
+    return changes[-1] if changes else None

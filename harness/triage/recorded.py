@@ -1,8 +1,14 @@
-"""Reads one result of a run file, with its case, only if the specs are still those of the run."""
+"""Reads one result of a run file, with its case, only if the specs are still those of the run, and restricts the targets
+that the file names: anybody may have written it, so it cannot choose what this machine starts.
+
+A host, an interpreter, a library, an option of a plugin's own or a script comes only from the command line.
+The rest names a provider, a release and numbers: the same program on this machine whoever wrote the file.
+"""
 
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Sequence
 from itertools import chain, combinations
 from pathlib import Path
@@ -22,8 +28,9 @@ from harness.specs.expand import Plan, expand
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.find_case import spec_of
 from harness.specs.reading.load import LoadedSpec, load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
+from harness.targets.registry import parse_target, started_by
+from harness.targets.target import Target
 
 _LISTED = 3
 _SUBSETS = 8
@@ -161,3 +168,24 @@ def _same_inputs(kept: Path, case: Case, seed: int) -> bool:
         ):
             return False
     return True
+
+
+def recorded_target(path: Path, name: str, repeated: str | None) -> Target:
+    """Parse a target from a run file; `repeated` is the target of the command line, None where the user named
+    none.
+
+    Raises UsageError for one that would start what the file chooses, and for what is no target, with the
+    file's name.
+    """
+    if name == repeated:
+        return parse_target(name)
+    chosen = started_by(name)
+    if chosen:
+        raise UsageError(
+            f"{path}: the {' and '.join(chosen)} of its target would be the file's choice; "
+            f"if it is yours, repeat it: -t {shlex.quote(name)}"
+        )
+    try:
+        return parse_target(name)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error

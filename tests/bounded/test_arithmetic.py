@@ -9,8 +9,7 @@ import pytest
 
 from harness.model.float_formats import FORMATS
 from harness.operators.bounded import EXACT, NAMES, arithmetic, number, sources
-from harness.operators.bounded.arithmetic import Claim
-from harness.operators.bounded.precision import declared
+from harness.operators.bounded.arithmetic import Claim, declared
 
 
 def test_each_arithmetic_names_its_sources() -> None:

@@ -23,7 +23,7 @@ from harness.operators.bounded import (
     rsqrt,
     trigonometry,
 )
-from harness.operators.bounded.precision import declared
+from harness.operators.bounded.arithmetic import declared
 from tests.bounded.adversary import numbers, survives, within
 
 KINDS = [EXACT, *(arithmetic(name, dtype) for name in NAMES for dtype in ("float16", "bfloat16", "float32"))]

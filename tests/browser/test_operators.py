@@ -11,9 +11,8 @@ import pytest
 
 from harness.model.verdict import Reading
 from harness.render.html import render_html
-from harness.results.level_table import rate, status
+from harness.results.level_table import MANY, overview, rate, status
 from harness.results.matrix import matrices
-from harness.results.overview import MANY, overview
 from harness.results.runfile import RunReader
 from harness.results.tables import Tables, read_tables
 from tests import many, synthetic

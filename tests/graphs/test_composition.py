@@ -137,8 +137,7 @@ def test_nodes_that_do_not_fit_are_told() -> None:
 
 
 def test_all_levels_have_the_same_elements(tmp_path: Path) -> None:
-    from harness.specs.sweeps.calls import call_of
-    from harness.specs.sweeps.values import case_inputs
+    from harness.specs.sweeps.calls import call_of, case_inputs
 
     found, _ = cases(tmp_path)
     first = [case_inputs(call_of(case), case, 0) for case in found[:4]]

@@ -28,8 +28,7 @@ from harness.specs.graphs.pattern import GraphNode, Unfit
 from harness.specs.graphs.plain import forget, plain_graph
 from harness.specs.reading.load import load_specs
 from harness.specs.reading.write import spec_text
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from tests.graphs.specs import cases, loaded
 
 SPECS = ("IfBranches", "IfOuter", "LoopBody", "LoopNever", "LoopSequences", "LoopState", "ScanBody")

@@ -7,8 +7,8 @@ import pytest
 
 from harness.model.case import Tensor
 from harness.model.diff import compare
-from harness.model.mismatch_kind import difference, place
 from harness.model.result import Diff
+from harness.model.signature import difference, place
 
 
 def of(dtype: str, expected: list[object], actual: list[object]) -> str:

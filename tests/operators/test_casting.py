@@ -10,7 +10,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.ops.op_cast import cast_to
 
-from harness.compile.tensor_files import tensor_of
+from harness.compile.protos import tensor_of
 from harness.model.case import Tensor
 from harness.model.diff import differing
 from harness.model.dtypes import DTYPES

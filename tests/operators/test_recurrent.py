@@ -16,8 +16,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from tests.operators import recurrent_loops, regions_loops
 
 Kernel = Callable[[Call, dict[str, Any], str], list[Any]]

@@ -18,8 +18,7 @@ from harness.operators.base import Call
 from harness.operators.sequence.sequences import concat_from_sequence, construct, erase, insert
 from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 A, B, C = (np.array(values) for values in ([1, 2], [[3]], [4]))
 Kernel = Callable[[Call, list[Array], Mapping[str, Array]], list[Array] | Array]

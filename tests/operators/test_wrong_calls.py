@@ -17,8 +17,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 Taken = tuple[Call, dict[str, Any]]
 Mistake = Callable[[Call, dict[str, Any]], Taken]

@@ -19,8 +19,7 @@ from harness.operators.reduction.reducing import axes_of
 from harness.operators.reduction.reducing import reduced as reduced_shape
 from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Mean of empty slice")
 """Of instances without an element there is no mean."""

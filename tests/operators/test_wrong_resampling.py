@@ -19,8 +19,7 @@ from harness.operators.base import Call
 from harness.operators.image.resize_axes import ResizedAxis, axes
 from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from tests.sampled import one_of
 
 _MOST = 400

@@ -24,7 +24,13 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "commands/describe.py": frozenset({"Inputs", "key"}),  # a title, the head of a column
     "model/query.py": frozenset({"key"}),  # an attribute of a term
     **dict.fromkeys(  # `harness query`
-        ("commands/cli.py", "commands/help_texts.py", "commands/query.py", "results/columns.py"),
+        (
+            "commands/cli.py",
+            "commands/help_texts.py",
+            "commands/pytest_plugin/__init__.py",
+            "commands/query.py",
+            "results/columns.py",
+        ),
         frozenset({"query"}),
     ),
     "specs/graphs/control_flow.py": frozenset(  # whose attributes are graphs
@@ -58,11 +64,11 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "worker/windows/directml/operators.py": _CODES | {"bias", "scale"},  # members of a structure of DirectML
     **dict.fromkeys(
         (
-            "triage/expect/planted.py",
+            "triage/expect/masked.py",
             "triage/expect/run_rows.py",
             "results/explain/failures.py",
             "render/payload.py",
-            "specs/sweeps/values.py",
+            "specs/sweeps/calls.py",
         ),
         _CODES,
     ),

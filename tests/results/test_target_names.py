@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.target_names import short_names
+from harness.results.tables import short_names
 from tests.running import ROUND, harness, results_of, script_of
 
 

@@ -13,7 +13,7 @@ from harness.model.case import BEYOND, Validity
 from harness.model.header import Header
 from harness.model.result import Diff, Result
 from harness.model.verdict import Outcome, Verdict
-from harness.render.case_csv import render_case_csv
+from harness.render.csv_tables import render_case_csv
 from harness.render.payload import Payload
 from harness.render.terminal import describe
 from harness.results.compare.comparison import Change

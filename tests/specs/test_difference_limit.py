@@ -9,7 +9,7 @@ from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import encode
 from harness.model.wrong_elements import WrongElements
 from harness.run.deviation import within
-from harness.specs.expectations.difference_limit import DifferenceLimit, LimitKind
+from harness.specs.expectations.expectation_entry import DifferenceLimit, LimitKind
 
 KINDS: tuple[LimitKind, ...] = ("NaN", "infinity", "sign of zero", "sign", "value")
 TINY = 2.0**-149

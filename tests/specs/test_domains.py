@@ -17,8 +17,7 @@ from harness.operators import OPERATORS
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs, operator_of, own_spec
 from harness.specs.reading.write import spec_file
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 NAME = "com.microsoft.QuickGelu"
 

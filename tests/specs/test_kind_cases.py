@@ -19,8 +19,7 @@ from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs, own_spec
 from harness.specs.reading.origins import origins
 from harness.specs.selection import select
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from tests.plans import plan_of
 
 SOME = ("Gemm", "Gather", "Softmax", "Conv")

@@ -20,8 +20,7 @@ from harness.specs.expand import Plan, SweepPlan, expand
 from harness.specs.find_case import find_case
 from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.frames import tensor_bytes
 from tests.plans import PARTS, plan_in_parts, plan_of
 from tests.running import SPECS, harness, lines_of

@@ -22,9 +22,8 @@ from harness.specs.expand import expand
 from harness.specs.expectations.expectations import load_expectations
 from harness.specs.expectations.target_expectations import TargetExpectations
 from harness.specs.reading.load import load_specs
-from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.specs.sweeps.sessions import earlier_case
-from harness.specs.sweeps.values import case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.triage.fuzzing.changes import LARGEST, near

@@ -23,8 +23,7 @@ from harness.model.query import Query
 from harness.run.exporting import export, folder_name
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from tests.running import SPECS, complaint, harness, results_of
 
 SELECTED = (

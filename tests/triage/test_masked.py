@@ -12,7 +12,7 @@ from harness.model.expected import Approx, Exact
 from harness.model.result import Diff, Memory
 from harness.run.deviation import remembers
 from harness.specs.expectations.expectation_entry import Entry
-from harness.triage.expect.planted import planted
+from harness.triage.expect.masked import planted
 from tests.running import ROUND, harness, results_of, script_of
 
 ENTRY = """\

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import UsageError
-from harness.triage.recorded_target import recorded_target
+from harness.triage.recorded import recorded_target
 from tests.running import ROUND, complaint, harness, script_of
 from tests.sampled import one_of
 

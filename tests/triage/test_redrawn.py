@@ -13,8 +13,7 @@ from harness.model.float_formats import encode
 from harness.specs.expand import expand
 from harness.specs.find_case import spec_of
 from harness.specs.reading.load import load_specs
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.triage import redrawn
 from tests.running import SPECS

@@ -20,8 +20,7 @@ from harness.specs.expand import expand
 from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.specs.reading.write import reduced_from
 from harness.specs.selection import Selection
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.targets.target import Target

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
-from harness.compile.tensor_files import tensor_of, tensor_proto
+from harness.compile.protos import tensor_of, tensor_proto
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.specs.sweeps.calls import call_of

@@ -26,38 +26,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Collect conformance cases from the specs among the arguments, else from the harness's own.",
     )
-    add(
-        "--harness-target",
-        dest="harness_targets",
-        action="append",
-        default=[],
-        metavar="TARGET",
-        help="As `harness run -t`.",
-    )
-    add(
-        "--harness-query",
-        dest="harness_queries",
-        action="append",
-        default=[],
-        metavar="QUERY",
-        help="As `harness run -k`.",
-    )
-    add(
-        "--harness-specs",
-        dest="harness_specs",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="Collect these specs too.",
-    )
-    add(
-        "--harness-expectations",
-        dest="harness_expectations",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="Known deviations.",
-    )
+    for name, of, metavar, text in (
+        ("target", "targets", "TARGET", "As `harness run -t`."),
+        ("query", "queries", "QUERY", "As `harness run -k`."),
+        ("specs", "specs", "PATH", "Collect these specs too."),
+        ("expectations", "expectations", "PATH", "Known deviations."),
+    ):
+        add(
+            f"--harness-{name}", dest=f"harness_{of}", action="append", default=[], metavar=metavar, help=text
+        )
     add(
         "--harness-timeout",
         dest="harness_timeout",

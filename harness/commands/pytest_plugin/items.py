@@ -13,8 +13,8 @@ import pytest
 from harness.commands.pytest_plugin.settings import Settings
 from harness.model.case import Case
 from harness.model.errors import HarnessError
-from harness.specs.reading.lines import entry_lines, entry_of
 from harness.specs.reading.load import LoadedSpec
+from harness.specs.reading.origins import entry_lines, entry_of
 from harness.targets.target import Target
 
 MARK = "harness"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from harness.operators.attention.attention_rules import (
     wrong_mask,
     wrong_shapes,
 )
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing
 
@@ -71,9 +71,7 @@ class Attending(Computing):
         "*": ("same", "unlike"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of all inputs behind Q."""
         if name == "K":
             return None if isinstance(relation, str) else _keys(call, relation)
@@ -141,16 +139,14 @@ class Attending(Computing):
         )
 
 
-def _keys(call: Call, relation: Mapping[str, Choice]) -> Shape | None:
+def _keys(call: Call, relation: Mapping[str, Any]) -> Shape | None:
     q = call.first.shape
     if len(q) not in (3, 4):
         return None
     unlike, length = relation.get("unlike"), relation.get("length", "same")
     batch, count = q[0] + (unlike == "batch"), q[-2] if length == "same" else length
-    assert isinstance(count, int)
     if len(q) == 4:
         heads = relation.get("heads", q[1])
-        assert isinstance(heads, int)
         return (batch, heads, count, q[3] + (unlike == "size"))[unlike == "rank" :]
     heads, kv_heads = head_counts(call)
     if "heads" in relation or heads < 1 or kv_heads < 1 or q[2] % heads:

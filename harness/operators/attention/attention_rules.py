@@ -46,9 +46,7 @@ def extents(call: Call) -> Extents:
 
 def head_counts(call: Call) -> tuple[int, int]:
     """Return q_num_heads and kv_num_heads; 0 for one that is not given."""
-    heads, kv_heads = call.attributes.get("q_num_heads") or 0, call.attributes.get("kv_num_heads") or 0
-    assert isinstance(heads, int)
-    assert isinstance(kv_heads, int)
+    heads, kv_heads = call.parameter("q_num_heads") or 0, call.parameter("kv_num_heads") or 0
     return heads, kv_heads
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, concatenate, converted, einsum, either, exp, number, repeat
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -96,9 +96,7 @@ class LinearAttending(Computing):
         "beta": ("heads", "one", "unlike"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of all inputs behind query."""
         query = call.first.shape
         queries, heads = call.parameter("q_num_heads"), call.parameter("kv_num_heads")

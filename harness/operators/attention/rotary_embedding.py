@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, concatenate, stack
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -66,7 +65,6 @@ def _extents(call: Call) -> tuple[int, int, int, int]:
 def _rotated(call: Call) -> int:
     """Return how many elements of a head are rotated."""
     given = call.parameter("rotary_embedding_dim")
-    assert isinstance(given, int)
     return given or _extents(call)[3]
 
 
@@ -75,14 +73,13 @@ class Rotating(Computing):
     `unlike`."""
 
     name = "rotating"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"position_ids": POSITION_KINDS}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "position_ids": ("each", "unlike"),
         "*": ("positions", "tokens", "unlike_half", "unlike_tokens"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of caches and positions."""
         if self.wrong_heads(call) is not None:
             return (1, 1)
@@ -98,23 +95,11 @@ class Rotating(Computing):
         }
         return found[str(relation)]
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Positions, and elements by what they mean."""
-        return POSITION_KINDS if name == "position_ids" else super().kinds(operator, name)
-
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether a kind has a meaning for the input's type."""
-        return name == "position_ids" or super().applies(operator, kind, name, call)
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose positions within the caches, one of which may be beyond, or elements."""
-        if name != "position_ids":
-            return super().generate(operator, kind, name, call, entropy)
-        shape = call.inputs[name].shape
-        raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64)
-        found = np.arange(raw.size) % ROWS if kind == "in_order" else raw % ROWS
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose positions within the caches, one of which may be beyond."""
+        found = np.arange(raw.size) % ROWS if kind == "in_order" else raw.reshape(-1) % ROWS
         found[:1] = ROWS if kind == "beyond" else found[:1]
-        return np.asarray(found.reshape(shape))
+        return np.asarray(found.reshape(raw.shape))
 
     def wrong_heads(self, call: Call) -> str | None:
         """Return the rule that the shape of X and the attributes break, or None."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.float_formats import Float64
+from harness.operators.bounded.arithmetic import declared
 from harness.operators.bounded.number import (
     UFUNCS,
     Bounded,
@@ -21,7 +22,6 @@ from harness.operators.bounded.number import (
     surely_nan,
     whole,
 )
-from harness.operators.bounded.precision import declared
 
 
 def _nonfinite(*operands: Bounded) -> Mask:

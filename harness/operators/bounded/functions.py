@@ -16,9 +16,9 @@ import numpy as np
 
 from harness.model.float_formats import Float64, greatest
 from harness.operators.bounded import trigonometry
+from harness.operators.bounded.arithmetic import declared, has
 from harness.operators.bounded.basic_operations import absolute, multiply
 from harness.operators.bounded.number import REFERENCE, UFUNCS, Bounded, Mask, may_overflow, same, settle
-from harness.operators.bounded.precision import declared, has
 
 Evaluate = Callable[[Any], Any]
 

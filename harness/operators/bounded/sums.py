@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.float_formats import Float64, greatest
-from harness.operators.bounded.arithmetic import Arithmetic
+from harness.operators.bounded.arithmetic import Arithmetic, declared
 from harness.operators.bounded.basic_operations import negative
 from harness.operators.bounded.number import (
     ARRAY_FUNCTIONS,
@@ -31,7 +31,6 @@ from harness.operators.bounded.number import (
     unknown_infinite,
     whole,
 )
-from harness.operators.bounded.precision import declared
 
 Bilinear = Callable[[Float64, Float64], Float64]
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from harness.model.dtypes import Array
 from harness.model.float_formats import MINIFLOATS, decode
-from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, number, repeat, take, where
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
@@ -169,9 +168,7 @@ def _extent(n: Dimensions) -> int:
 class GatheringBlocks(Dimensioned):
     """Scales for each block, zero points as they are packed."""
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of scales and zero points."""
         rank = len(call.first.shape)
         if not -rank <= call.parameter("quantize_axis") < rank:

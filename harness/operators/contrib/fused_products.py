@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from harness.operators.base import Call, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, maximum, minimum, moveaxis, sigmoid, swapaxes, tanh
 from harness.operators.elementwise import activations
 from harness.operators.formulas import bounded
@@ -79,9 +78,7 @@ class FusedProducts(Products):
 
     name = "fused_products"
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of B, to be transposed."""
         (a,) = _seen(call)
         if a is None:
@@ -150,9 +147,7 @@ class FusedConvolving(Convolving):
 
     name = "fused_convolving"
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of W, B and Z."""
         return (
             self.output_shapes(operator, call)[0]
@@ -178,9 +173,7 @@ class NhwcConvolving(Convolving):
 
     name = "nhwc_convolving"
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of W and B."""
         return super().shape(operator, name, relation, _channels_first(call))
 

@@ -10,7 +10,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, maximum, minimum, number
 from harness.operators.contrib.qlinear import real, scale_of, zero_of
 from harness.operators.dimensioned import SCALES, Dimensioned
@@ -140,9 +140,7 @@ class ScaledProducts(Products):
         """Say whether a kind has a meaning."""
         return _SCALE.applies(operator, kind, name, call)
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of B and of vectors."""
         if name == "B":
             return super().shape(operator, name, relation, call)

@@ -10,15 +10,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Shape
-from harness.operators.bounded import (
-    Arithmetic,
-    Bounded,
-    arithmetic,
-    moveaxis,
-    number,
-    sigmoid,
-    where,
-)
+from harness.operators.bounded import Arithmetic, Bounded, arithmetic, moveaxis, number, sigmoid, where
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import leaky_relu
 from harness.operators.formulas import parameters

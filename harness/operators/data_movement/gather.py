@@ -81,9 +81,7 @@ class GatherFamily(Indexing):
 
 
 def _axis(call: Call) -> int:
-    axis = call.attributes.get("axis", 0)
-    assert isinstance(axis, int)
-    return axis
+    return int(call.parameter("axis", 0))
 
 
 OPERATOR = Operator("Gather", GatherFamily(), moved(formula))

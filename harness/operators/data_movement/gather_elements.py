@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Relation, Shape
 from harness.operators.data_movement.indexing import AXES, RANGE, Indexing, axis_at, axis_words
 from harness.operators.formulas import moved
 
@@ -59,9 +59,7 @@ class GatherElementsFamily(Indexing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("extent",)}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"extent": EXTENTS}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of indices by `extent`.
 
         Along the axis: none 0, one 1, fewer s-1, same s, more s+2. Elsewhere as data; with `narrow` one less
@@ -70,8 +68,7 @@ class GatherElementsFamily(Indexing):
         stands before it: invalid too.
         """
         first = call.first.shape
-        rank, axis = len(first), call.attributes["axis"]
-        assert isinstance(axis, int)
+        rank, axis = len(first), call.parameter("axis")
         assert not isinstance(relation, str)
         extent = relation.get("extent", "same")
         if not -rank <= axis < rank:
@@ -106,8 +103,7 @@ class GatherElementsFamily(Indexing):
     def shown(self, operator: Operator, call: Call) -> Mapping[str, Iterable[str]]:
         """Where the axis is, and the relation of indices to data."""
         data, index = call.shapes[:2]
-        axis = call.attributes["axis"]
-        assert isinstance(axis, int)
+        axis = call.parameter("axis")
         found = {"axis": axis_words(axis, len(data))}
         if len(index) != len(data):
             return {**found, "extent": ["more_dimensions" if len(index) > len(data) else "fewer_dimensions"]}
@@ -130,8 +126,7 @@ class GatherElementsFamily(Indexing):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules of ONNX GatherElements on ranks, axis and extents."""
         data, index = call.shapes[:2]
-        axis = call.attributes["axis"]
-        assert isinstance(axis, int)
+        axis = call.parameter("axis")
         if len(data) < 1 or len(index) < 1:
             return "rank r >= 1"
         if len(data) != len(index):
@@ -152,8 +147,7 @@ class GatherElementsFamily(Indexing):
     def sizes(self, call: Call) -> int | NDArray[np.int64]:
         """The extent of data along the axis; an axis outside its domain counts as axis 0."""
         data = call.first.shape
-        axis = call.attributes["axis"]
-        assert isinstance(axis, int)
+        axis = call.parameter("axis")
         return data[axis if -len(data) <= axis < len(data) else 0] if data else 1
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
@@ -164,8 +158,7 @@ class GatherElementsFamily(Indexing):
         """Lower to DML_OPERATOR_GATHER_ELEMENTS: each tensor keeps its rank, since equal ranks are a rule of
         both specifications."""
         data, index = call.inputs.values()
-        axis = call.attributes["axis"]
-        assert isinstance(axis, int)
+        axis = call.parameter("axis")
         return DirectmlCall(
             candidate or "DML_OPERATOR_GATHER_ELEMENTS",
             {

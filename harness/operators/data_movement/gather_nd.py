@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Relation, Shape
 from harness.operators.data_movement.indexing import RANGE, Indexing
 from harness.operators.formulas import moved
 
@@ -42,9 +42,7 @@ def formula(data: Array, indices: Array, batch_dims: int = 0) -> Array:
 
 
 def _batch(call: Call) -> int:
-    batch = call.attributes.get("batch_dims", 0)
-    assert isinstance(batch, int)
-    return batch
+    return int(call.parameter("batch_dims", 0))
 
 
 BATCHES = ("equal", "more", "one", "twice")
@@ -65,9 +63,7 @@ class GatherNDFamily(Indexing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("outer", "tuple", "batches")}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"batches": BATCHES}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of indices: the batch dimensions of data, then `outer`, then the `tuple` length.
 
         `batches` says otherwise of the first batch dimension: one more, one, twice as many; `equal` is the
@@ -77,8 +73,6 @@ class GatherNDFamily(Indexing):
         assert not isinstance(relation, str)
         outer = relation.get("outer", ())
         width = relation.get("tuple", 1)
-        assert isinstance(outer, tuple)
-        assert isinstance(width, int)
         batches = first[:batch] if 0 <= batch < len(first) else ()
         changed = str(relation.get("batches", "equal"))
         if changed != "equal":

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.data_movement.moving import Moving, every_axis, rank, wrong_axis
 from harness.operators.formulas import moved
 
@@ -35,9 +35,7 @@ def _equal_sizes(call: Call) -> tuple[int, ...]:
 
 
 def _axis(call: Call) -> int:
-    axis = call.attributes.get("axis", 0)
-    assert isinstance(axis, int)
-    return axis
+    return int(call.parameter("axis", 0))
 
 
 def cannot_join(call: Call) -> str | None:
@@ -117,7 +115,7 @@ class Joining(Moving):
     name = "joining"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"inputs": ("of", "count", "others")}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Any:
         """Return the shapes of a variadic input: `count` of them, the first is `of`, the `others` are related
         to it.
 
@@ -126,8 +124,6 @@ class Joining(Moving):
         """
         assert not isinstance(relation, str)
         first, count = relation["of"], relation.get("count", 2)
-        assert isinstance(first, tuple)
-        assert isinstance(count, int)
         others, axis = relation.get("others", "same"), _axis(call)
         if not first or not -len(first) <= axis < len(first):
             return (first,) * count

@@ -135,8 +135,7 @@ def _places(call: Call) -> Iterable[tuple[int, ...]]:
 
 
 def _cannot_flatten(call: Call) -> str | None:
-    axis, low = call.attributes.get("axis", 1), -rank(call) if call.opset >= 11 else 0
-    assert isinstance(axis, int)
+    axis, low = call.parameter("axis", 1), -rank(call) if call.opset >= 11 else 0
     return None if low <= axis <= rank(call) else "axis in [-r, r]"
 
 

@@ -14,7 +14,16 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
 from harness.operators import elements
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import (
+    Call,
+    CallTensor,
+    DirectmlCall,
+    Entropy,
+    Operator,
+    Relation,
+    Shape,
+    ValueKind,
+)
 from harness.operators.bounded import Bounded
 from harness.operators.data_movement.distinct import DISTINCT_KINDS, distinct, repeated
 from harness.operators.data_movement.gather_elements import GatherElementsFamily
@@ -112,9 +121,7 @@ def _by_reduction(formula: Any) -> Any:
 
 
 def _axis(call: Call) -> int:
-    axis = call.attributes.get("axis", 0)
-    assert isinstance(axis, int)
-    return axis
+    return int(call.parameter("axis", 0))
 
 
 def _unknown_reduction(call: Call) -> str | None:
@@ -151,9 +158,7 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
         assert isinstance(size, int)
         return size
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Indices as GatherElements has them; updates have their shape."""
         return call.shapes[1] if name == "updates" else super().shape(operator, name, relation, call)
 
@@ -213,9 +218,7 @@ class ScatterNDFamily(_Values, GatherNDFamily):
 
     name = "scatter_nd"
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Indices as GatherND has them; updates have the shape that gathering would give."""
         return (
             super().output_shapes(operator, call)[0]

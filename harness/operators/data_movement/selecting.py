@@ -19,6 +19,7 @@ from harness.operators.base import (
     Entropy,
     Family,
     Operator,
+    Relation,
     Shape,
     ValueKind,
 )
@@ -81,9 +82,7 @@ class Selecting(Family):
     name = "selecting"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"condition": ("length",)}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, object] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """The length of a condition: that of the axis, or shorter, longer, none."""
         length = relation.get("length", "same") if isinstance(relation, Mapping) else "same"
         data, axis = call.first.shape, _axis(call)
@@ -153,9 +152,7 @@ class Reversing(Family):
 
     def axes(self, call: Call) -> tuple[int, int]:
         """Return time and batch axis."""
-        time, batch = call.attributes.get("time_axis", 0), call.attributes.get("batch_axis", 1)
-        assert isinstance(time, int)
-        assert isinstance(batch, int)
+        time, batch = call.parameter("time_axis", 0), call.parameter("batch_axis", 1)
         return time, batch
 
     def _wrong_axes(self, call: Call) -> str | None:

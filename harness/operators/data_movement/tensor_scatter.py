@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Choice, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import Call, Choice, Entropy, Family, Operator, Relation, Shape, ValueKind
 from harness.operators.data_movement.indexing import AXES, DATA_KINDS, LISTS, axis_at, special_elements
 from harness.operators.formulas import moved
 
@@ -45,9 +45,7 @@ def tensor_scatter(
 
 
 def _axis(call: Call) -> int:
-    axis = call.parameter("axis")
-    assert isinstance(axis, int)
-    return axis % max(len(call.first.shape), 1)
+    return int(call.parameter("axis")) % max(len(call.first.shape), 1)
 
 
 class Caching(Family):
@@ -64,9 +62,7 @@ class Caching(Family):
         "write_indices": ("each", "unlike"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of the update and of the places."""
         cache = call.first.shape
         if isinstance(relation, str):
@@ -77,7 +73,7 @@ class Caching(Family):
         extent = cache[place]
         lengths = {"same": extent, "half": extent // 2, "longer": extent + 1}
         found = list(cache)
-        found[place] = lengths[length] if isinstance(length, str) else int(length)  # type: ignore[arg-type] # a number
+        found[place] = lengths[length] if isinstance(length, str) else int(length)
         if found[place] > extent and length != "longer":
             return None
         if unlike == "rank":

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import decided
 
 # Indices[..., j, ...] = where the j-th greatest (with largest = 0: least) element of X along `axis` stands,

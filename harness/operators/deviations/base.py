@@ -1,13 +1,18 @@
-"""What a formula of a deviation is given, and how it is registered under the name that expectations use."""
+"""What a formula of a deviation is given, how it is registered under the name that expectations use, what several formulas
+make of a value with a bound, and what is given of calls that break a rule."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
-from harness.model.expected import Expected
+from harness.model.expected import Approx, Exact, Expected
+from harness.model.float_formats import FORMATS, Float64, Format
 from harness.operators.base import Call, Operator, TensorType
 
 
@@ -43,6 +48,18 @@ class Deviating(NamedTuple):
         )
         return self.operator.oracle(call, taken, self.arithmetic)
 
+    def approx(self, **changes: Any) -> Approx:
+        """Return the only output of the formula, which has a bound; `changes` are those of `formula`."""
+        (found,) = self.formula(**changes)
+        assert isinstance(found, Approx)
+        return found
+
+    def exact(self, **changes: Any) -> Exact:
+        """Return the only output of the formula, which is exactly one tensor."""
+        (found,) = self.formula(**changes)
+        assert isinstance(found, Exact)
+        return found
+
 
 Deviation = Callable[[Deviating], tuple[Expected, ...]]
 """Returns what each output is held against, as an operator's oracle does; raises `Undefined` where it has nothing
@@ -56,3 +73,22 @@ def deviation(formula: Deviation) -> Deviation:
     assert formula.__name__ not in DEVIATIONS
     DEVIATIONS[formula.__name__] = formula
     return formula
+
+
+def beyond(found: Approx, form: Format) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which elements may be infinite in a narrower format, and which are."""
+    size = np.abs(found.value)
+    return size + found.bound > form.largest, size - found.bound >= form.overflow
+
+
+def neighbours(found: Approx) -> list[Float64]:
+    """Return the numbers of float32 that lie within the bounds."""
+    steps, nearest = FORMATS["float32"].spacing(found.value), FORMATS["float32"].rounded(found.value)
+    most = int(np.max(found.bound / steps, initial=0.0))
+    return [nearest + step * steps for step in range(-most, most + 1)]
+
+
+@deviation
+def as_if_allowed(asked: Deviating) -> tuple[Expected, ...]:
+    """The operator's own formula."""
+    return asked.formula()

@@ -9,8 +9,7 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.deviations.near import beyond, neighbours
+from harness.operators.deviations.base import Deviating, beyond, deviation, neighbours
 
 
 @deviation
@@ -36,8 +35,7 @@ def shifts_modulo_width(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def remainder_by_division(asked: Deviating) -> tuple[Expected, ...]:
     """Mod: A - B n in float32, with n of a quotient that is off by some ULP, or infinite; of an infinite B NaN."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
+    found = asked.approx()
     signed = [np.broadcast_to(decode(each.dtype, each.array), found.shape) for each in asked.inputs.values()]
     form = FORMATS["float32"]
     a, b = map(np.abs, signed)
@@ -109,15 +107,13 @@ def power_cut_off(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def zero_for_nan(asked: Deviating) -> tuple[Expected, ...]:
     """0 where the formula gives NaN, as what is greater of NaN and 0 is 0."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
+    found = asked.approx()
     return (Approx(found.dtype, np.nan_to_num(found.value, posinf=np.inf, neginf=-np.inf), found.bound),)
 
 
 def _by_logarithm(asked: Deviating, base: Tensor | None = None) -> Approx:
     given = {**asked.inputs, "X": base or asked.inputs["X"]}
-    (found,) = asked.formula(inputs=given, outputs=(given["X"].dtype,))
-    assert isinstance(found, Approx)
+    found = asked.approx(inputs=given, outputs=(given["X"].dtype,))
     x, y = (np.broadcast_to(_numbers(each), found.shape) for each in given.values())
     size = np.abs(x)
     undefined = np.isnan(y * np.log2(size)) | ((x < 0) & (np.isinf(y) | (y != np.rint(y))))

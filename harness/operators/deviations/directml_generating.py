@@ -1,4 +1,4 @@
-"""What ONNX Runtime's DirectML provider gives of operators that generate or move elements."""
+"""What DirectML gives of operators that generate or move elements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -58,8 +58,7 @@ def scalar_as_vector(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def nothing(asked: Deviating) -> tuple[Expected, ...]:
     """Slice: no element of the axis that is cut."""
-    (found,) = asked.formula()
-    assert isinstance(found, Exact)
+    found = asked.exact()
     axis = (*(asked.call.parameter("axes") or ()), 0)[0]
     return (Exact(Tensor(found.dtype, np.take(found.tensor.array, [], axis))),)
 
@@ -116,14 +115,13 @@ def shorter_shape_with_leading_1s(asked: Deviating) -> tuple[Expected, ...]:
     """GatherElements of different ranks: the shorter shape has 1s before it; the output has the shape of indices."""
     data, indices = asked.inputs["data"], asked.inputs["indices"]
     rank = max(data.array.ndim, indices.array.ndim)
-    (found,) = asked.formula(
+    found = asked.exact(
         inputs={
             name: Tensor(each.dtype, each.array.reshape((1,) * (rank - each.array.ndim) + each.array.shape))
             for name, each in asked.inputs.items()
         },
         axis=asked.call.parameter("axis") % data.array.ndim + rank - data.array.ndim,
     )
-    assert isinstance(found, Exact)
     return (Exact(Tensor(found.dtype, found.tensor.array.reshape(indices.array.shape))),)
 
 
@@ -133,3 +131,14 @@ def first_rows_alone(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(
         inputs={name: Tensor(each.dtype, each.array[:1]) for name, each in asked.inputs.items()}
     )
+
+
+@deviation
+def tiles_of_float64(asked: Deviating) -> tuple[Expected, ...]:
+    """Tile: the bytes of a tensor of FLOAT32 as FLOAT64, of which half lie behind it and may be anything."""
+    x = asked.inputs["input"].array
+    held = np.frombuffer(x.tobytes(), np.float64)
+    value = np.append(held, np.zeros(x.size - held.size)).reshape(x.shape)
+    bound = np.where(np.arange(x.size) < held.size, 0.0, np.inf).reshape(x.shape)
+    repeats = asked.inputs["repeats"].array
+    return (Approx("float64", np.tile(value, repeats), np.tile(bound, repeats)),)

@@ -1,13 +1,19 @@
-"""What ONNX Runtime's DirectML provider gives of norms."""
+"""What DirectML gives of norms, and of reductions that are made of others, by its own API and by ONNX Runtime's
+provider."""
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
-from harness.model.expected import Approx, Expected
-from harness.model.float_formats import FORMATS, decode
+from harness.model.case import Tensor
+from harness.model.expected import Approx, Exact, Expected
+from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
+from harness.operators.bounded import Bounded, arithmetic, converted, either, exp, log, number, sqrt
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.reduction.reducing import axes_of
 
 _EPSILON = 1e-5
 
@@ -40,3 +46,107 @@ def epsilon_within_the_norm(asked: Deviating) -> tuple[Expected, ...]:
 def over_2_to_the_32_channels(asked: Deviating) -> tuple[Expected, ...]:
     """LRN: the size is one of 32 bits without a sign, by which the sum is divided to nothing."""
     return asked.formula(size=1, alpha=0.0)
+
+
+@deviation
+def about_a_mean_in_float16(asked: Deviating) -> tuple[Expected, ...]:
+    """LayerNormalization: the mean is cut to FLOAT16, and the variance is that about this mean."""
+    x, scale, *bias = _numbers(asked)
+    if x.arithmetic.form.dtype != "float16":
+        raise Undefined("another type than FLOAT16")
+    over = tuple(range(asked.call.parameter("axis") % x.ndim, x.ndim))
+    wide = converted(x, "float32")
+    mean = wide.mean(over, keepdims=True)
+
+    def about(cut: Float64) -> Bounded:
+        d = wide - number(cut, wide.arithmetic)
+        inverse = 1.0 / sqrt((d * d).mean(over, keepdims=True) + asked.call.parameter("epsilon"))
+        found = converted(d * inverse, "float16") * scale
+        return found + bias[0] if bias else found
+
+    found = either(about(_cut(mean.value - mean.error)), about(_cut(mean.value + mean.error)))
+    return (found.stored("float16"),)
+
+
+@deviation
+def by_a_mean_square_in_float16(asked: Deviating) -> tuple[Expected, ...]:
+    """RMSNormalization: the mean of the squares is cut to FLOAT16, whose largest number is 65504."""
+    x, scale = _numbers(asked)
+    if scale.arithmetic != x.arithmetic or x.arithmetic.form.dtype != "float16":
+        raise Undefined("another type than FLOAT16")
+    over = tuple(range(asked.call.parameter("axis") % x.ndim, x.ndim))
+    wide = converted(x, "float32")
+    square = (wide * wide).mean(over, keepdims=True)
+
+    def by(cut: Float64) -> Bounded:
+        norm = sqrt(number(cut, wide.arithmetic) + asked.call.parameter("epsilon"))
+        return converted(wide / norm, "float16") * scale
+
+    found = either(by(_cut(square.value - square.error)), by(_cut(square.value + square.error)))
+    return (found.stored("float16"),)
+
+
+@deviation
+def root_of_a_negative_element(asked: Deviating) -> tuple[Expected, ...]:
+    """Normalisations of single elements: NaN where the element, which is taken for its variance, is below -epsilon."""
+    (found,) = asked.formula()
+    x, *_ = _numbers(asked)
+    groups, first = asked.call.parameter("groups", 0), asked.call.parameter("axis", 2)
+    if (x[0].size // groups if groups else prod(x.shape[first:])) > 1:
+        raise Undefined("more elements than one")
+    assert isinstance(found, Approx)
+    below = x.value < -asked.call.parameter("epsilon")
+    return (Approx(found.dtype, np.where(below, np.nan, found.value), np.where(below, 0.0, found.bound)),)
+
+
+@deviation
+def nothing_from_a_norm_of_256(asked: Deviating) -> tuple[Expected, ...]:
+    """LpNormalization of FLOAT16: 0 where the square of the sum of magnitudes is infinite."""
+    (found,) = asked.formula()
+    (x,) = _numbers(asked)
+    norm = np.abs(x.value).sum(asked.call.parameter("axis"), keepdims=True)
+    beyond = np.broadcast_to(norm * norm >= FORMATS["float16"].overflow, found.shape)
+    assert isinstance(found, Approx)
+    if beyond.all():
+        return (Exact(Tensor(found.dtype, np.zeros(found.shape, np.float16))),)
+    return (Approx(found.dtype, np.where(beyond, 0.0, found.value), np.where(beyond, 0.0, found.bound)),)
+
+
+@deviation
+def divided_by_a_norm_of_0(asked: Deviating) -> tuple[Expected, ...]:
+    """LpNormalization: NaN where all are 0."""
+    (found,) = asked.formula()
+    (x,) = _numbers(asked)
+    nothing = np.broadcast_to((x.value == 0).all(asked.call.parameter("axis"), keepdims=True), found.shape)
+    assert isinstance(found, Approx)
+    return (Approx(found.dtype, np.where(nothing, np.nan, found.value), np.where(nothing, 0.0, found.bound)),)
+
+
+@deviation
+def logarithm_of_the_whole_sum(asked: Deviating) -> tuple[Expected, ...]:
+    """ReduceLogSumExp: the logarithm of the sum of exponentials in float32, none of them made smaller before."""
+    (x,), (right,) = _numbers(asked), asked.formula()
+    axes = axes_of(asked.call)
+    assert axes is not None
+    assert isinstance(right, Approx)
+    found = log(exp(converted(x, "float32")).sum(axes, bool(asked.call.parameter("keepdims"))))
+    held = found.stored(right.dtype)
+    infinite = right.value > np.log(FORMATS["float32"].largest) + 2.0**-10
+    return (Approx(right.dtype, np.where(infinite, np.inf, held.value), np.where(infinite, 0.0, held.bound)),)
+
+
+def _numbers(asked: Deviating) -> list[Bounded]:
+    """Return the inputs that are numbers to compute with."""
+    return [
+        number(each, arithmetic(asked.arithmetic, each.dtype))
+        for name, each in asked.inputs.items()
+        if name != "axes"
+    ]
+
+
+def _cut(values: Float64) -> Float64:
+    """Return numbers in FLOAT16, rounded toward zero; infinities stay."""
+    form = FORMATS["float16"]
+    near = form.rounded(np.clip(values, -form.largest, form.largest))
+    cut = np.where(np.abs(near) > np.abs(values), near - np.copysign(form.spacing(near), near), near)
+    return np.where(np.isinf(values), values, cut)

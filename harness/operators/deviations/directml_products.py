@@ -1,4 +1,4 @@
-"""What ONNX Runtime's DirectML provider gives of products, quantisations and norms."""
+"""What DirectML gives of products, quantisations, norms and convolutions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Expected
+from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -40,8 +41,7 @@ def in_equal_blocks_from_the_last(asked: Deviating) -> tuple[Expected, ...]:
 def batches_for_channels(asked: Deviating) -> tuple[Expected, ...]:
     """LRN of three dimensions: sums along the batches."""
     x = asked.inputs["X"]
-    (found,) = asked.formula(inputs={"X": Tensor(x.dtype, x.array.swapaxes(0, 1))})
-    assert isinstance(found, Approx)
+    found = asked.approx(inputs={"X": Tensor(x.dtype, x.array.swapaxes(0, 1))})
     return (Approx(found.dtype, found.value.swapaxes(0, 1), found.bound.swapaxes(0, 1)),)
 
 
@@ -49,3 +49,67 @@ def batches_for_channels(asked: Deviating) -> tuple[Expected, ...]:
 def scales_of_the_last_axis(asked: Deviating) -> tuple[Expected, ...]:
     """DequantizeLinear: scales belong to the last axis."""
     return asked.formula(axis=-1)
+
+
+@deviation
+def zeros_for_output_padding(asked: Deviating) -> tuple[Expected, ...]:
+    """ConvTranspose: 0, without the bias, in the rows and columns that output_padding adds at the end."""
+    (found,) = asked.formula()
+    paddings = asked.call.parameter("output_padding")
+    if paddings is None:
+        raise Undefined("no output_padding")
+    assert isinstance(found, Approx)
+    added = np.zeros(found.shape, np.bool_)
+    for axis, more in enumerate(paddings, 2):
+        extent = found.shape[axis]
+        added |= (np.arange(extent) >= extent - more).reshape(-1, *(1,) * (len(found.shape) - axis - 1))
+    return (Approx(found.dtype, np.where(added, 0.0, found.value), np.where(added, 0.0, found.bound)),)
+
+
+# total = max(0, (ceil(extent / stride) - 1) * stride + kernel - extent): what Conv of X would need
+@deviation
+def pads_of_conv(asked: Deviating) -> tuple[Expected, ...]:
+    """ConvTranspose with auto_pad SAME: the padding is that of a Conv of X."""
+    extents, kernel, strides, dilations = _window(asked)
+    if asked.call.parameter("auto_pad") not in ("SAME_UPPER", "SAME_LOWER"):
+        raise Undefined("no auto_pad SAME")
+    totals = [
+        max(0, (-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1 - extent)
+        for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True)
+    ]
+    begins = _begins(asked, totals)
+    ends = [total - begin for total, begin in zip(totals, begins, strict=True)]
+    return asked.formula(auto_pad="NOTSET", pads=(*begins, *ends))
+
+
+# begin is half of (extent - 1) * stride + kernel - output_shape, without dilations and output_padding
+@deviation
+def pads_without_dilations(asked: Deviating) -> tuple[Expected, ...]:
+    """ConvTranspose with output_shape: half of another padding lies before the first element."""
+    extents, kernel, strides, dilations = _window(asked)
+    shape = asked.call.parameter("output_shape")
+    if shape is None:
+        raise Undefined("no output_shape")
+    more = asked.call.parameter("output_padding") or (0,) * len(extents)
+    sizes = list(zip(extents, kernel, strides, shape[-len(extents) :], strict=True))
+    begins = _begins(asked, [max(0, (n - 1) * stride + size - out) for n, size, stride, out in sizes])
+    ends = [
+        (n - 1) * stride + (size - 1) * dilation + 1 + padding - out - begin
+        for (n, size, stride, out), dilation, padding, begin in zip(
+            sizes, dilations, more, begins, strict=True
+        )
+    ]
+    return asked.formula(without=("output_shape",), auto_pad="NOTSET", pads=(*begins, *ends))
+
+
+def _window(asked: Deviating) -> tuple[tuple[int, ...], ...]:
+    """Return the spatial extents of X and W, strides and dilations."""
+    extents, kernel = asked.call.inputs["X"].shape[2:], asked.call.inputs["W"].shape[2:]
+    ones = (1,) * len(extents)
+    strides, dilations = (asked.call.parameter(name) or ones for name in ("strides", "dilations"))
+    return extents, kernel, strides, dilations
+
+
+def _begins(asked: Deviating, totals: list[int]) -> list[int]:
+    upper = asked.call.parameter("auto_pad") == "SAME_UPPER"
+    return [total // 2 if upper else total - total // 2 for total in totals]

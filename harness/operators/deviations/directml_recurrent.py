@@ -11,7 +11,7 @@ from harness.model.expected import Approx, Expected
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.recurrence.recurrent_activations import FUNCTIONS
+from harness.operators.recurrence.recurrences import FUNCTIONS
 
 
 @deviation

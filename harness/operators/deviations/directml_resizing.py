@@ -1,16 +1,110 @@
-"""What ONNX Runtime's DirectML provider gives of Resize."""
+"""What DirectML gives of Resize, by its own API and by ONNX Runtime's provider."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Expected
+from harness.model.expected import Exact, Expected
+from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import TensorType, Undefined
+from harness.operators.bounded import Bounded, arithmetic
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.deviations.directml_api_resizing import halved_before, line_of_earlier_neighbours
-from harness.operators.image.resampling import NEAREST
-from harness.operators.image.resize_axes import axes
+from harness.operators.image.resampling import NEAREST, given, taken, weighted
+from harness.operators.image.resize_axes import TF, ResizedAxis, axes, coordinates, mode
+
+_LEAST_SCALE = 0.5
+"""Below it an axis is halved first."""
+
+
+@deviation
+def halved_before(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize with antialias: an axis of a scale below 1/2 is resampled to a power of two, halved by averages of two as
+    long as it is twice as long as the output, and resampled to it. Else antialias is not read; align_corners is
+    asymmetric."""
+    x, found_axes, how = asked.inputs["X"], axes(asked.call), mode(asked.call)
+    if how == TF:
+        raise Undefined("a part of the input")
+    if how in ("align_corners", "asymmetric"):
+        return asked.formula(antialias=0, coordinate_transformation_mode="asymmetric")
+    if all(axis.scale >= _LEAST_SCALE for axis in found_axes):
+        return asked.formula(antialias=0)
+    image = decode(x.dtype, x.array) if x.dtype in FORMATS else x.array.astype(np.float64)
+    largest = np.abs(image).max(initial=0.0)
+    for n, axis in enumerate(found_axes):
+        if axis.scale < _LEAST_SCALE:
+            image = _halved(image, n, axis)
+    sizes = np.array([axis.resized for axis in found_axes], np.int64)
+    inputs = {name: each for name, each in asked.inputs.items() if name != "scales"}
+    inputs |= {"X": Tensor("float32", image.astype(np.float32)), "sizes": Tensor("int64", sizes)}
+    found = asked.approx(
+        inputs=inputs,
+        constants={"sizes": sizes},
+        without=("axes", "keep_aspect_ratio_policy", "antialias"),
+    )
+    unit = FORMATS["float16" if x.dtype == "float16" else "float32"].unit
+    a = arithmetic(asked.arithmetic, "float32")
+    return (given(x.dtype, Bounded(found.value, found.bound + 8 * unit * largest, a)),)
+
+
+def _halved(image: Float64, n: int, axis: ResizedAxis) -> Float64:
+    image = np.moveaxis(image, n, -1)
+    extent = 1 << (axis.original.bit_length() - 1)
+    places = (np.arange(extent) + 0.5) * axis.original / extent - 0.5
+    low = np.floor(places).astype(np.int64)
+    part = places - low
+    last = axis.original - 1
+    image = image[..., np.clip(low, 0, last)] * (1 - part) + image[..., np.clip(low + 1, 0, last)] * part
+    while extent >= 2 * axis.resized:
+        image = (image[..., ::2] + image[..., 1::2]) / 2
+        extent //= 2
+    return np.moveaxis(image, -1, n)
+
+
+@deviation
+def line_of_earlier_neighbours(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize of a part of the input, linear: of each coordinate the line through the two elements that lie about it
+    when it is counted from the beginning of the part; in rows of 8 elements this holds for the first row alone."""
+    a = arithmetic(asked.arithmetic, "float32")
+    for axis in axes(asked.call):
+        places = coordinates(TF, axis, a).value
+        if not axis.kept and (places.min() < 0 or places.max() > axis.original - 1):
+            raise Undefined("extrapolation")
+    return _line(asked)
+
+
+@deviation
+def part_held_at_the_edge(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize of a part that reaches beyond the input: the elements there are those at the edge."""
+    if mode(asked.call) != TF:
+        raise Undefined("no part of the input")
+    if asked.call.parameter("mode") == "linear":
+        return _line(asked)
+    found, a = asked.inputs["X"].array, arithmetic(asked.arithmetic, "float32")
+    for n, axis in enumerate(axes(asked.call)):
+        places = NEAREST[str(asked.call.parameter("nearest_mode"))](coordinates(TF, axis, a).value)
+        found = np.take(found, np.clip(places, 0, axis.original - 1).astype(np.int64), n)
+    return (Exact(Tensor(asked.inputs["X"].dtype, found)),)
+
+
+def _line(asked: Deviating) -> tuple[Expected, ...]:
+    x, a = asked.inputs["X"], arithmetic(asked.arithmetic, "float32")
+    found, resized = taken(x, a), axes(asked.call)
+    for n, axis in enumerate(resized):
+        if not axis.kept:
+            places = coordinates(TF, axis, a)
+            first = np.floor(places.value - places.value[0]).astype(np.int64)
+            if n < len(resized) - 1 and resized[-1].resized % 8 == 0:
+                first[1:] = np.floor(places.value[1:])
+            low, high = (np.clip(first + more, 0, axis.original - 1) for more in (0, 1))
+            weights = np.zeros((len(first), axis.original))
+            rows = np.arange(len(first))
+            np.add.at(weights, (rows, low), 1 - (places.value - first))
+            np.add.at(weights, (rows, high), places.value - first)
+            errors = np.zeros_like(weights)
+            errors[rows, low] = errors[rows, high] = places.error + 4 * a.form.unit * np.abs(weights).max(1)
+            found = weighted(found, n, Bounded(weights, errors, a))
+    return (given(x.dtype, found),)
 
 
 @deviation

@@ -6,6 +6,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Expected
+from harness.operators.bounded.sums import gamma
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.signal.fourier import axis_of, frame_of, length_of, step_of
 from harness.operators.signal.window_functions import TERMS, Terms, window
@@ -14,8 +15,7 @@ from harness.operators.signal.window_functions import TERMS, Terms, window
 @deviation
 def scaled_by_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Inverse DFT of float64: the sum times 1 / N, which is rounded to float32."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
+    found = asked.approx()
     return (_scaled(found, length_of(asked.call)),)
 
 
@@ -48,8 +48,7 @@ def _mirrored(asked: Deviating, beyond: int) -> tuple[Expected, ...]:
             whole[(length - place) % length] = half[place]
             np.negative(half[place, ..., 1], out=whole[(length - place) % length, ..., 1])
     spectrum = Tensor(given.dtype, np.moveaxis(whole, 0, axis))
-    (found,) = asked.formula(inputs={**asked.inputs, "input": spectrum}, onesided=0)
-    assert isinstance(found, Approx)
+    found = asked.approx(inputs={**asked.inputs, "input": spectrum}, onesided=0)
     real = Approx(found.dtype, found.value[..., :1], found.bound[..., :1])
     return (_scaled(real, length),)
 
@@ -69,8 +68,7 @@ def frames_twice_as_far(asked: Deviating) -> tuple[Expected, ...]:
         "signal": Tensor(signal.dtype, row[places]),
         "frame_step": Tensor("int64", np.array(length)),
     }
-    (found,) = asked.formula(inputs=inputs)
-    assert isinstance(found, Approx)
+    found = asked.approx(inputs=inputs)
     outside = (begins + length > batches * extent)[..., None, None]
     return (Approx(found.dtype, found.value, np.where(outside, np.inf, found.bound)),)
 
@@ -81,3 +79,21 @@ def factors_of_float32(asked: Deviating) -> tuple[Expected, ...]:
     _, once, twice = map(np.float32, TERMS[asked.operator.name])
     terms = Terms(float(np.float32(1) - once - twice), float(once), float(twice))
     return window(terms, asked.call, asked.inputs, asked.arithmetic)
+
+
+# y[k] = DFT of the first N + sum over n >= N, |k - n| < N, of e**(-pi j (2 k n - n**2) / N) x[n]; inverse: conjugate, divided by N
+@deviation
+def signal_beyond_length(asked: Deviating) -> tuple[Expected, ...]:
+    """DFT by the chirp transform of all of the signal, of which elements from N on are not multiplied by the chirp."""
+    found = asked.approx()
+    call, length = asked.call, length_of(asked.call)
+    signal = np.moveaxis(asked.inputs["input"].array.astype(np.float64), axis_of(call), -2)
+    x = signal[..., 0] + 1j * (signal[..., 1] if signal.shape[-1] == 2 else 0.0)
+    value, bound = (np.moveaxis(each, axis_of(call), -2) for each in (found.value, found.bound))
+    n, k = np.arange(length, x.shape[-1])[:, None], np.arange(value.shape[-2])
+    inverse = bool(call.parameter("inverse"))
+    turned = np.exp((1j if inverse else -1j) * np.pi * (2 * k * n - n * n) / length) * (n - k < length)
+    more = x[..., length:] @ turned / (length if inverse else 1)
+    unit = gamma(4 * x.shape[-1], 2.0**-23) * np.abs(signal).sum((-2, -1))[..., None, None]
+    given = value + np.stack([more.real, more.imag], -1), bound + unit
+    return (Approx("float32", *(np.moveaxis(each, -2, axis_of(call)) for each in given)),)

@@ -11,8 +11,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.deviations.near import beyond, neighbours
+from harness.operators.deviations.base import Deviating, beyond, deviation, neighbours
 from harness.operators.normalization.softmaxes import FLATTENING
 
 
@@ -96,8 +95,7 @@ def pads_of_the_first_axes(asked: Deviating) -> tuple[Expected, ...]:
 def power_of_integers_in_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Pow: integers in float32."""
     given = {name: Tensor("float32", each.array.astype(np.float32)) for name, each in asked.inputs.items()}
-    (found,) = asked.formula(inputs=given, outputs=("float32",))
-    assert isinstance(found, Approx)
+    found = asked.approx(inputs=given, outputs=("float32",))
     dtype = asked.inputs["X"].dtype
     return (OneOf(tuple(Tensor(dtype, _stored(each, dtype)) for each in neighbours(found))),)
 

@@ -1,4 +1,4 @@
-"""What is given in place of pooled windows."""
+"""What is given in place of pooled windows, boxes and regions."""
 
 from __future__ import annotations
 
@@ -87,8 +87,7 @@ def same_without_dilations(asked: Deviating) -> tuple[Expected, ...]:
 def rows_up_to_the_padding_on_the_left(asked: Deviating) -> tuple[Expected, ...]:
     """AveragePool of two axes that counts padding: a window has rows up to the height and the padding on the left, which is
     taken for that below."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
+    found = asked.approx()
     shape = window(asked.call, asked.call.parameter("kernel_shape"))
     if len(shape.kernel) != 2 or not asked.call.parameter("count_include_pad"):
         return (found,)
@@ -102,3 +101,23 @@ def up_to_the_padding_on_the_left(found: Approx, height: int, shape: Window) -> 
     right, counted = (np.minimum(starts + shape.kernel[0], height + more) - starts for more in (below, left))
     factor = (right / counted)[:, None]
     return Approx(found.dtype, found.value * factor, found.bound * factor)
+
+
+@deviation
+def scores_above_the_threshold(asked: Deviating) -> tuple[Expected, ...]:
+    """NonMaxSuppression: a box is selected where score > score_threshold, which is at least the next float32."""
+    least = asked.inputs["score_threshold"]
+    above = Tensor(least.dtype, np.nextafter(least.array, np.float32(np.inf)))
+    return asked.formula(inputs={**asked.inputs, "score_threshold": above})
+
+
+@deviation
+def mode_in_lower_case(asked: Deviating) -> tuple[Expected, ...]:
+    """RoiAlign: mode without regard to case."""
+    return asked.formula(mode=str(asked.call.parameter("mode")).lower())
+
+
+@deviation
+def output_half_pixel(asked: Deviating) -> tuple[Expected, ...]:
+    """RoiAlign: any coordinate_transformation_mode but half_pixel is output_half_pixel."""
+    return asked.formula(coordinate_transformation_mode="output_half_pixel")

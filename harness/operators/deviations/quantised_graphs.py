@@ -128,8 +128,7 @@ def one_pair_of_both_ranges(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def bias_times_row_scales(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat: the bias is added before the product is multiplied by scales of its rows."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
+    found = asked.approx()
     bias = np.array([0.5, -1.0, 2.0, 0.0, 100.0])
     factor: Array = np.ones(())
     for name in ("sa", "sb"):
@@ -143,8 +142,7 @@ def bias_times_row_scales(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def row_without_its_dimension(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat: of a vector a vector, though the scale has two dimensions."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
+    found = asked.approx()
     return (Approx(found.dtype, found.value.reshape(-1), found.bound.reshape(-1)),)
 
 
@@ -204,8 +202,7 @@ def mask_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def product_times_infinity(asked: Deviating) -> tuple[Expected, ...]:
     """FusedMatMul: the product times 1 / 0 in place of the product of an operand that is divided by 0."""
-    (found,) = asked.formula(before="Mul", first=1.0)
-    assert isinstance(found, Approx)
+    found = asked.approx(before="Mul", first=1.0)
     with np.errstate(invalid="ignore"):
         return (Approx(found.dtype, found.value * np.inf, np.zeros(found.value.shape)),)
 

@@ -11,8 +11,8 @@ from harness.operators.base import Call
 from harness.operators.bounded import Bounded
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
+from harness.operators.recurrence.recurrences import FUNCTIONS, Activation, chosen, named
 from harness.operators.recurrence.recurrent import LSTM, Step, layer, lstm_cell
-from harness.operators.recurrence.recurrent_activations import FUNCTIONS, Activation, chosen, named
 
 
 @deviation

@@ -1,4 +1,4 @@
-"""What is given in place of reductions, and of what goes along an axis."""
+"""What is given in place of reductions, of sums of products, and of what goes along an axis."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Exact, Expected
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.products.convolving import TRANSPOSED
 
 
 @deviation
@@ -36,3 +37,17 @@ def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
 def summed(asked: Deviating) -> tuple[Expected, ...]:
     """Losses: any reduction but none and mean is sum."""
     return asked.formula(reduction="sum")
+
+
+@deviation
+def whole_bias(asked: Deviating) -> tuple[Expected, ...]:
+    """Gemm: C in place of beta * C."""
+    return asked.formula(beta=1.0)
+
+
+@deviation
+def same_as_pads(asked: Deviating) -> tuple[Expected, ...]:
+    """ConvTranspose: SAME stands for the pads that it takes away; where there are none, the output ends with what is
+    added."""
+    pads = TRANSPOSED.window(asked.call).pads
+    return asked.formula(auto_pad="NOTSET", pads=pads)

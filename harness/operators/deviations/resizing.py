@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.expected import Exact, Expected, OneOf
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.image.resize_axes import axes, chosen, numbers
 
@@ -49,8 +49,7 @@ def held_from_0(asked: Deviating) -> tuple[Expected, ...]:
         for place, error in zip(places, errors, strict=True):
             along = np.where(np.arange(len(scales)) == place, scales, np.float32(1))
             inputs = {**asked.inputs, "X": Tensor("float32", found), "scales": Tensor("float32", along)}
-            (averaged,) = asked.formula(inputs=inputs, outputs=("float32",))
-            assert isinstance(averaged, Approx)
+            averaged = asked.approx(inputs=inputs, outputs=("float32",))
             found = np.maximum(np.floor(averaged.value + 0.5 + error), 0).astype(np.float32)
         choices.append(Tensor("int8", found.astype(np.int8)))
     return (OneOf(tuple(choices)),)

@@ -33,8 +33,7 @@ def weights_by_coordinate(asked: Deviating) -> tuple[Expected, ...]:
     """TfIdfVectorizer: the weight of an n-gram is weights[ngram_indexes[i]]; of what lies behind nothing is claimed."""
     weights, places = (asked.call.parameter(name) for name in ("weights", "ngram_indexes"))
     behind = [place for place in places if place >= len(weights)]
-    (found,) = asked.formula(weights=tuple(0.0 if place in behind else weights[place] for place in places))
-    assert isinstance(found, Approx)
+    found = asked.approx(weights=tuple(0.0 if place in behind else weights[place] for place in places))
     bound = found.bound.copy()
     bound[..., behind] = np.inf
     return (Approx(found.dtype, found.value, bound),)

@@ -17,10 +17,10 @@ from harness.operators import elements
 from harness.operators.base import (
     Call,
     CallTensor,
-    Choice,
     DirectmlCall,
     Entropy,
     Operator,
+    Relation,
     Shape,
     Undefined,
     ValueKind,
@@ -158,9 +158,7 @@ class Casting(Computing):
     name = "casting"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"target_type": ("scalar", "vector")}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """The second input's shape, which does not matter."""
         return (2,) if relation == "vector" else ()
 

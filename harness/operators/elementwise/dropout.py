@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.computing import Computing
 from harness.operators.formulas import moved
 
@@ -24,9 +22,7 @@ class Dropping(Computing):
 
     name = "dropping"
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Both are scalars."""
         return ()
 

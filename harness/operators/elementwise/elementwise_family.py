@@ -16,11 +16,11 @@ from harness.operators import broadcasting
 from harness.operators.base import (
     Call,
     CallTensor,
-    Choice,
     DirectmlCall,
     Entropy,
     Family,
     Operator,
+    Relation,
     Shape,
     ValueKind,
 )
@@ -114,7 +114,7 @@ class Elementwise(Computing):
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"others": (*broadcasting.RELATIONS, "last_higher")}
 
     def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+        self, operator: Operator, name: str, relation: Relation, call: Call
     ) -> Shape | tuple[Shape, ...] | None:
         """Derive the shape of a further input from the first one's by a word of `broadcasting.RELATIONS`; of
         a variadic one, all shapes, where by `last_higher` the last one alone is higher than the first."""
@@ -123,11 +123,9 @@ class Elementwise(Computing):
         first = relation.get("of")
         if first is None:
             return call.first.shape
-        assert isinstance(first, tuple)
         shapes = [first]
         others = str(relation.get("others", "same"))
         count = relation.get("count", 2)
-        assert isinstance(count, int)
         for place in range(1, count):
             word = ("higher" if place == count - 1 else "same") if others == "last_higher" else others
             found = broadcasting.related(word, first)

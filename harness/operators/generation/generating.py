@@ -228,8 +228,7 @@ class OneHot(Indexing):
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules on axis, depth and values."""
-        axis = call.attributes.get("axis", -1)
-        assert isinstance(axis, int)
+        axis = call.parameter("axis", -1)
         if call.inputs["values"].shape != (2,):
             return "values are off and on"
         if call.inputs["depth"].shape not in ((), (1,)) or "depth" not in call.constants:
@@ -244,8 +243,7 @@ class OneHot(Indexing):
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape of indices with the classes put in at the axis."""
-        found, axis = list(call.first.shape), call.attributes.get("axis", -1)
-        assert isinstance(axis, int)
+        found, axis = list(call.first.shape), call.parameter("axis", -1)
         found.insert(axis % (len(found) + 1), max(0, _depth(call)))
         return (tuple(found),)
 
@@ -253,8 +251,7 @@ class OneHot(Indexing):
         """ONE_HOT: indices with a dimension of 1 at the axis."""
         if self.broken_rule(operator, call) is not None:
             return None
-        (output,), axis = self.output_shapes(operator, call), call.attributes.get("axis", -1)
-        assert isinstance(axis, int)
+        (output,), axis = self.output_shapes(operator, call), call.parameter("axis", -1)
         place, (dtype, given), values = axis % len(output), call.first, call.inputs["values"]
         indices = (*given[:place], 1, *given[place:])
         tensors = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.bounded import (
     Arithmetic,
@@ -147,33 +147,21 @@ class GridSampling(Computing):
     """X and the places; a place is made of as many numbers as X has spatial axes."""
 
     name = "grid sampling"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {
+        "grid": tuple(map(ValueKind, ("inside", "beyond", "halves")))
+    }
+    """Places within X; beyond it; on elements and halfway between them."""
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"grid": ("points",)}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """A place for each of the points."""
         assert isinstance(relation, Mapping)
         points, x = relation["points"], call.first.shape
-        assert isinstance(points, tuple)
         return (x[0], *points, len(points)) if len(points) == len(x) - 2 else None
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Places within X; beyond it; on elements and halfway between them."""
-        if name == "grid":
-            return tuple(map(ValueKind, ("inside", "beyond", "halves")))
-        return super().kinds(operator, name)
-
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Any place has a meaning."""
-        return name == "grid" or super().applies(operator, kind, name, call)
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose places by kind."""
-        if name != "grid":
-            return super().generate(operator, kind, name, call, entropy)
-        dtype, shape = call.inputs[name]
-        raw = np.frombuffer(entropy, "<u4", prod(shape)).reshape(shape).astype(np.int64)
+        dtype = call.inputs[name].dtype
         if kind != "halves":
             step = 128 if kind == "inside" else 32
             return encode((raw % 257 - 128) / step, dtype)

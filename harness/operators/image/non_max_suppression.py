@@ -12,7 +12,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators import elements
-from harness.operators.base import UNKNOWN, Call, Choice, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import UNKNOWN, Call, Entropy, Family, Operator, Relation, Shape, ValueKind
 from harness.operators.formulas import decided
 
 # For each batch and class, by descending score: a box is selected where score >= score_threshold, and IOU <=
@@ -89,14 +89,11 @@ class Suppressing(Family):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"scores": ("classes", "unlike")}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("boxes", "batches", "rank")}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Scores of all boxes."""
         given = {} if isinstance(relation, str) else relation
         batches, count, *_ = *call.first.shape, 1, 1
         classes, unlike = given.get("classes", 1), given.get("unlike")
-        assert isinstance(classes, int)
         found = (batches + (unlike == "batches"), classes, count + (unlike == "boxes"))
         return found[1:] if unlike == "rank" else found
 

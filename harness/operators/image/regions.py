@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing
 
@@ -72,12 +72,9 @@ class OnRegions(Computing):
     inclusive = 0
     """1 where the second corner may belong to the region, which then ends a pixel earlier."""
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """[regions, columns]."""
         count = 3 if isinstance(relation, str) else relation.get("count", 3)
-        assert isinstance(count, int)
         return (count, self.columns + (relation == "unlike"))
 
     def output(self, call: Call) -> Shape:
@@ -145,9 +142,7 @@ class Aligning(OnRegions):
         "batch_indices": ("unlike",),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """One index for each region."""
         if name == "batch_indices":
             return (call.inputs["rois"].shape[0] + (relation == "unlike"),)

@@ -14,9 +14,9 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Choice, Operator, Oracle, Shape, Undefined
+from harness.operators.base import Call, Operator, Oracle, Relation, Shape, Undefined
 from harness.operators.bounded import Bounded
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.data_movement.moving import shapes_by_formula
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import Formula, bounded, decided, moved
@@ -218,12 +218,11 @@ class _Features(Conditioned):
 
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"X": ("of", "count", "others")}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Any:
         """Return the shapes of `count` tensors: the first is `of`, the `others` are the same, wider (one column more with
         each further one), or of one row more (unlike)."""
         assert not isinstance(relation, str)
         first, others = relation["of"], relation.get("others", "same")
-        assert isinstance(first, tuple)
         wider, more = int(others == "wider"), int(others == "unlike")
         rows = tuple(extent + more for extent in first[:-1])
         return (

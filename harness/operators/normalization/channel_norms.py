@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from harness.model.float_formats import Float64
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, converted, either, sqrt
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 from harness.operators.normalization.layer_norms import STASHED
 
@@ -123,9 +123,7 @@ class ChannelNormalising(Conditioned):
     name = "channel_normalising"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike")}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """One element for each channel or group."""
         return (operator.options.extent(call) + (relation == "unlike"),)
 

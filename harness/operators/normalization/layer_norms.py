@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, converted, sqrt
 from harness.operators.broadcasting import broadcast
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 
 # LayerNormalization, over the axes from `axis` on, the first stage in float32 (stash_type 1) or bfloat16 (16):
@@ -58,9 +58,7 @@ class LayerNormalising(Conditioned):
         rank = len(call.first.shape)
         return range(-rank, rank)
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of scale and bias."""
         shape, axis = call.first.shape, call.parameter("axis")
         if not shape or not -len(shape) <= axis < len(shape):

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
 from harness.operators.bounded import Bounded, pad, power, sliding_window_view, sqrt, where
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 from harness.operators.normalization.softmaxes import NORMALISING
 

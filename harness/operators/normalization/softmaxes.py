@@ -12,7 +12,7 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.operators import functions
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import Formula, bounded, decided
 
 # Softmax and LogSoftmax: `functions.softmax`, `functions.log_softmax`

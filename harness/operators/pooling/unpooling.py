@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, Undefined, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, Undefined, ValueKind
 from harness.operators.bounded import Bounded, stack
 from harness.operators.computing import Computing
 from harness.operators.data_movement.distinct import distinct
@@ -65,9 +65,7 @@ class Unpooling(Windowed):
     name = "unpooling"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"I": ("same", "unlike")}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """That of X."""
         x = call.first.shape
         return (*x[:-1], x[-1] + 1) if relation == "unlike" else x

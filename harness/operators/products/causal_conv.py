@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.operators import functions
-from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, concatenate, number, sigmoid
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -49,16 +49,13 @@ class CausalConvolving(Computing):
         "past_state": ("each", "unlike_length", "unlike_channels", "unlike_batch"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of weight, bias and state."""
         x = call.first.shape
         if len(x) != 3:
             return (x[-1] if x else 1,) if name == "bias" else (1, 1, 1)
         if not isinstance(relation, str):
             kernel, unlike = relation.get("kernel", 3), relation.get("unlike")
-            assert isinstance(kernel, int)
             found = (x[1] + (unlike == "channels"), 1 + (unlike == "group"), kernel)
             return found[1:] if unlike == "rank" else found
         if name == "bias":

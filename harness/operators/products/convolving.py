@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.pooling.windows import Window, Windowed, members, widened, window
 
 
@@ -37,23 +37,19 @@ class Convolving(Windowed):
         """Return the number of outputs, M."""
         return weights(call)[0]
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of W and of what belongs to it."""
         x = call.first.shape
         if name not in ("W", "w"):
             return (
                 (self.channels(call) + (relation == "unlike"),) if relation in ("channels", "unlike") else ()
             )
-        group = call.attributes["group"]
-        assert isinstance(group, int)
+        group = call.parameter("group")
         if len(x) < 2 or x[1] % group or isinstance(relation, str):
             return None
         outputs, kernel = relation.get("outputs", 2), relation.get("kernel", 1)
-        assert isinstance(outputs, int)
         extents = tuple(1 + n for n in range(len(x) - 2)) if kernel == "uneven" else (kernel,) * (len(x) - 2)
-        return (*self.filters(x[1], outputs, group, relation.get("unlike") == "channels"), *extents)  # type: ignore[arg-type] # integers
+        return (*self.filters(x[1], outputs, group, relation.get("unlike") == "channels"), *extents)
 
     def filters(self, inputs: int, outputs: int, group: int, unlike: bool) -> Shape:
         """Return the first two extents of W."""
@@ -69,8 +65,7 @@ class Convolving(Windowed):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Channels and groups, beside the window's rules."""
         x, w = call.first.shape, weights(call)
-        group = call.attributes["group"]
-        assert isinstance(group, int)
+        group = call.parameter("group")
         if len(w) != len(x):
             return "W has the rank of X"
         if len(x) > 2 and (wrong := self.wrong_channels(call, group)):
@@ -135,9 +130,7 @@ class Transposed(Convolving):
 
     def channels(self, call: Call) -> int:
         """W holds the outputs of one group."""
-        group = call.attributes["group"]
-        assert isinstance(group, int)
-        return weights(call)[1] * group
+        return int(weights(call)[1] * call.parameter("group"))
 
     def filters(self, inputs: int, outputs: int, group: int, unlike: bool) -> Shape:
         """[C, M / group]."""

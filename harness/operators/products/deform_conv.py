@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.bounded import Bounded, concatenate, contracted, moveaxis, split, stack
 from harness.operators.formulas import bounded
@@ -82,15 +82,14 @@ class Deforming(Convolving):
     """W as for convolutions; offset and mask `each`, `unlike_channels`, `unlike_outputs`."""
 
     name = "deforming"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"offset": OFFSETS}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **Convolving.relations,
         "offset": ("each", "unlike_channels", "unlike_outputs"),
         "mask": ("each", "unlike_channels", "unlike_outputs"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of offset and mask too."""
         if name not in ("offset", "mask"):
             return super().shape(operator, name, relation, call)
@@ -102,36 +101,24 @@ class Deforming(Convolving):
 
     def _wanted(self, call: Call, name: str) -> Shape:
         """Return the shape of offset or mask, without the batch."""
-        groups, kernel = call.attributes["offset_group"], self.kernel(call)
-        assert isinstance(groups, int)
+        groups, kernel = call.parameter("offset_group"), self.kernel(call)
         return (groups * prod(kernel) * (len(kernel) if name == "offset" else 1), *self.extents(call))
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Offsets, and elements by what they mean."""
-        return OFFSETS if name == "offset" else super().kinds(operator, name)
-
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether a kind has a meaning for the input's type."""
-        return name == "offset" or super().applies(operator, kind, name, call)
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose offsets by kind, or elements."""
-        if name != "offset":
-            return super().generate(operator, kind, name, call, entropy)
-        dtype, shape = call.inputs[name]
-        raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose offsets by kind."""
+        dtype = call.inputs[name].dtype
         if kind in ("whole", "far"):
             most = 2 if kind == "whole" else 40
             return encode(raw % (2 * most + 1) - float(most), dtype)
         chosen = (raw % 33 - 16) / 8
-        if kind == "between" and self.broken_rule(operator, call) is None and raw.size:
+        if kind == "between" and self.broken_rule(OPERATOR, call) is None and raw.size:
             places, found = _places(call, chosen), window(call, self.kernel(call))
             open_ = np.zeros(places.shape, bool)
             for axis, extent in enumerate(call.first.shape[2:]):
                 before, behind = found.pads[axis], found.pads[axis + len(found.kernel)]
                 open_[axis] |= (places[axis] < 0) & (before == 0)
                 open_[axis] |= (places[axis] > extent - 1) & (behind == 0)
-            outside = np.moveaxis(open_, 0, 3).reshape(shape)
+            outside = np.moveaxis(open_, 0, 3).reshape(raw.shape)
             chosen = np.where(outside, np.rint(chosen), chosen)
         return encode(chosen, dtype)
 
@@ -139,8 +126,7 @@ class Deforming(Convolving):
         """Offset groups, and the shapes of offset and mask, beside the rules of convolutions."""
         if wrong := super().broken_rule(operator, call):
             return wrong
-        groups = call.attributes["offset_group"]
-        assert isinstance(groups, int)
+        groups = call.parameter("offset_group")
         if groups < 1 or call.first.shape[1] % groups:
             return "C is a multiple of offset_group"
         for name in ("offset", "mask"):

@@ -12,7 +12,7 @@ import numpy as np
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import Bounded, number
 from harness.operators.bounded.sums import gamma
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 
 # det X = sum over all permutations p of sign(p) X[0, p0] X[1, p1] ...                        (Leibniz)

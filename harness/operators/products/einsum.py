@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, contracted, number
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -108,7 +108,7 @@ class Summing(Computing):
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("extent", "rank")}
 
     def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+        self, operator: Operator, name: str, relation: Relation, call: Call
     ) -> tuple[Shape, ...] | None:
         """Derive the shapes of all operands."""
         if isinstance(relation, str):
@@ -116,8 +116,6 @@ class Summing(Computing):
         text = str(call.attributes["equation"])
         left = text.replace(" ", "").partition("->")[0]
         extents, ellipsis = relation.get("extents", ()), relation.get("ellipsis", (2, 3))
-        assert isinstance(extents, tuple)
-        assert isinstance(ellipsis, tuple)
         letters = list(dict.fromkeys(each for each in left if each.isalpha()))
         if len(letters) > len(extents):
             return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from harness.operators import functions
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded
 from harness.operators.broadcasting import broadcast, strides
 from harness.operators.computing import Computing
@@ -39,9 +39,7 @@ class Gemm(Computing):
         "C": ("full", "scalar", "one", "row", "flat_row", "column", "ones", "unlike", "higher"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of B and C."""
         if len(call.first.shape) != 2:
             return None

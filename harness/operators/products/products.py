@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.broadcasting import broadcast, strides
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -34,9 +34,7 @@ class Products(Computing):
         "B": ("square", "wide", "narrow", "vector", "stack", "ones", "deeper", "unlike", "unlike_stack")
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of the second input."""
         first = call.first.shape
         if not first:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.broadcasting import broadcast, strides
 from harness.operators.formulas import decided
 from harness.operators.products.products import Products
@@ -45,9 +45,7 @@ class IntegerProducts(Products):
         "b_zero_point": ("scalar", "one", "each", "wide", "unlike"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of B and of the zero points."""
         if name == "B":
             return super().shape(operator, name, relation, call)

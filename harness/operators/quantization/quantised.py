@@ -11,7 +11,16 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import (
+    Call,
+    CallTensor,
+    DirectmlCall,
+    Entropy,
+    Operator,
+    Relation,
+    Shape,
+    ValueKind,
+)
 from harness.operators.bounded import arithmetic, number
 from harness.operators.pooling.windows import members, widened, window
 from harness.operators.products.convolutions import integral
@@ -58,8 +67,7 @@ def qlinear_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> t
 
 def qlinear_conv(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
     """Convolve by the formula above."""
-    group = call.attributes["group"]
-    assert isinstance(group, int)
+    group = call.parameter("group")
     count = len(call.first.shape) - 2
     exact = integral(centred(inputs, "x"), centred(inputs, "w", (-1, *(1,) * (count + 1))), group, call)
     channels = (-1, *(1,) * count)
@@ -101,9 +109,7 @@ class QuantisedProducts(_Scales, Products):
         "*": ("scalar", "one", "each"),
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of b, and those of scales and zero points."""
         if name == "b":
             return super().shape(operator, name, relation, call)

@@ -17,10 +17,10 @@ from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode_mini
 from harness.operators.base import (
     Call,
     CallTensor,
-    Choice,
     DirectmlCall,
     Entropy,
     Operator,
+    Relation,
     Shape,
     Undefined,
     ValueKind,
@@ -151,9 +151,7 @@ class Quantising(Computing):
         "*": ("same", "scalar", "axis", "one", "unlike", "blocks")
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of scales; zero points have that of the scales."""
         shape = call.first.shape
         if len(call.inputs) > 1 and relation in ("same", "scalar", {}):

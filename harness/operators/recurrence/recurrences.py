@@ -1,4 +1,5 @@
-"""The family of recurrent operators: their shapes and rules.
+"""The family of recurrent operators: their shapes and rules, and the activation functions that they name, with their
+scales, and the clipping before each.
 
 X is [seq_length, batch, input], W [directions, gates * hidden, input], R [directions, gates * hidden,
 hidden], B [directions, 2 * gates * hidden], P [directions, 3 * hidden], states [directions, batch, hidden];
@@ -7,16 +8,73 @@ with layout 1 the batch of X and of states comes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
+from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh
 from harness.operators.computing import Computing
-from harness.operators.recurrence.recurrent_activations import FUNCTIONS
+from harness.operators.elementwise import activations
+
+Activation = Callable[[Bounded], Bounded]
+
+
+class Function(NamedTuple):
+    """A function of x, alpha and beta, and their defaults, where it has them."""
+
+    of: Callable[[Bounded, float, float], Bounded]
+    alpha: float | None = None
+    beta: float | None = None
+
+
+# f(x, alpha, beta), as ONNX RNN lists them
+FUNCTIONS: dict[str, Function] = {
+    "Relu": Function(lambda x, a, b: maximum(x, 0.0)),
+    "Tanh": Function(lambda x, a, b: tanh(x)),
+    "Sigmoid": Function(lambda x, a, b: sigmoid(x)),
+    "Affine": Function(lambda x, a, b: x * a + b, 1.0, 0.0),
+    "LeakyRelu": Function(lambda x, a, b: activations.leaky_relu(x, a), 0.01),
+    "ThresholdedRelu": Function(lambda x, a, b: choose(x, a, x * 0.0, x), 1.0),
+    "ScaledTanh": Function(lambda x, a, b: tanh(x * b) * a, 1.0, 1.0),
+    "HardSigmoid": Function(activations.hard_sigmoid, 0.2, 0.5),
+    "Elu": Function(lambda x, a, b: activations.elu(x, a), 1.0),
+    "Softsign": Function(lambda x, a, b: activations.softsign(x)),
+    "Softplus": Function(lambda x, a, b: activations.softplus(x)),
+}
+
+
+def named(call: Call, defaults: Sequence[str], directions: int) -> tuple[str, ...]:
+    """Return the names of the functions, of all directions."""
+    found = call.parameter("activations")
+    return tuple(found or tuple(defaults) * directions)[: len(defaults) * directions]
+
+
+def chosen(call: Call, defaults: Sequence[str], directions: int) -> list[tuple[Activation, ...]]:
+    """Return the functions of each direction; those that have an alpha or a beta consume the next one."""
+    alphas, betas = (iter(call.parameter(name) or ()) for name in ("activation_alpha", "activation_beta"))
+    clip, each = call.parameter("clip"), len(defaults)
+    clips = clip if isinstance(clip, tuple) else (clip,) * each  # several: those of a deviation
+    found = [
+        _made(name, alphas, betas, clips[n % each])
+        for n, name in enumerate(named(call, defaults, directions))
+    ]
+    return [tuple(found[n * each : (n + 1) * each]) for n in range(directions)]
+
+
+def _made(name: str, alphas: Iterator[float], betas: Iterator[float], clip: float | None) -> Activation:
+    function = FUNCTIONS[name]
+    alpha = 0.0 if function.alpha is None else next(alphas, float(np.float32(function.alpha)))
+    beta = 0.0 if function.beta is None else next(betas, float(np.float32(function.beta)))
+
+    def apply(x: Bounded) -> Bounded:
+        return function.of(x if clip is None else maximum(minimum(x, clip), -clip), alpha, beta)
+
+    return apply
+
 
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 TOO_LONG = "lengths from 0 to seq_length"
@@ -52,11 +110,10 @@ class Recurrent(Computing):
     """X, and what belongs to it for a hidden_size (without one 3); `unlike`: one element more at the end."""
 
     name = "recurrent"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"sequence_lens": LENGTHS}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike", "other_directions")}
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of weights, biases, lengths and states."""
         if len(call.first.shape) != 3:
             return (1,) * (1 if name == "sequence_lens" else 2 if name in ("B", "P") else 3)
@@ -85,27 +142,15 @@ class Recurrent(Computing):
             "Y_h": state,
         }
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Lengths, and elements by what they mean."""
-        return LENGTHS if name == "sequence_lens" else super().kinds(operator, name)
-
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether a kind has a meaning for the input's type."""
-        return name == "sequence_lens" or super().applies(operator, kind, name, call)
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose lengths within the sequences, one of which may be illegal."""
-        if name != "sequence_lens":
-            return super().generate(operator, kind, name, call, entropy)
-        shape = call.inputs[name].shape
         steps = call.first.shape[1 if call.parameter("layout", 0) else 0] if len(call.first.shape) == 3 else 1
-        raw = np.frombuffer(entropy, "<u4", int(np.prod(shape))).astype(np.int64)
         found = 1 + raw % max(1, steps)
         if kind in ("full", "one"):
             found = found * 0 + (steps if kind == "full" else 1)
         elif kind != "any_length":
             found[:1] = {"none": 0, "too_long": steps + 1, "negative_length": -1}[kind]
-        return found.astype(np.int32).reshape(shape)
+        return found.astype(np.int32)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Words, activation functions, ranks and shapes."""

@@ -14,8 +14,7 @@ from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator
 from harness.operators.bounded import Bounded, concatenate, either, number, split, stack, where
 from harness.operators.formulas import bounded
-from harness.operators.recurrence.recurrences import Recurrence, Recurrent
-from harness.operators.recurrence.recurrent_activations import Activation, chosen
+from harness.operators.recurrence.recurrences import Activation, Recurrence, Recurrent, chosen
 
 # RNN:  Ht = f(Xt*(Wi^T) + Ht-1*(Ri^T) + Wbi + Rbi)
 # GRU:  zt = f(Xt*(Wz^T) + Ht-1*(Rz^T) + Wbz + Rbz)

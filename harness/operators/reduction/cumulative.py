@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
 from harness.operators.bounded import Bounded, concatenate
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import Formula, bounded
 
 # CumSum:  y[i] = x[0] + ... + x[i] along `axis`; exclusive: without x[i]; reverse: from the end

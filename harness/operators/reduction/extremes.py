@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import Either, decided
 from harness.operators.reduction.reducing import REDUCING, ReduceFunction, over_axes, reduced
 

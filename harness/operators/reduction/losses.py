@@ -4,7 +4,6 @@ it costs together."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.operators import functions
-from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, either, log, number, squeeze, take_along_axis, where
-from harness.operators.conditioned import Conditioned
+from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 
 # loss[n, d] = -input[n, c, d] * weight[c], c = target[n, d]; 0 where c = ignore_index
@@ -74,13 +73,12 @@ class Losses(Conditioned):
     """Scores [N, C, ...], labels `each` [N, ...], weights `classes` [C], and unlike them."""
 
     name = "losses"
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = dict.fromkeys(("target", "labels"), LABELS)
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("each", "classes", "unlike", "unlike_batch", "unlike_rank")
     }
 
-    def shape(
-        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
-    ) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of labels and weights."""
         scores = call.first.shape
         if len(scores) < 2:
@@ -95,32 +93,24 @@ class Losses(Conditioned):
         }
         return found[str(relation)]
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Labels, and elements by what they mean."""
-        return LABELS if name in ("target", "labels") else super().kinds(operator, name)
-
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning: without ignore_index no label is ignored."""
-        if name not in ("target", "labels"):
-            return super().applies(operator, kind, name, call)
-        return "ignored" not in kind or call.parameter("ignore_index") is not None
+        if "ignored" in kind and call.parameter("ignore_index") is None:
+            return False
+        return super().applies(operator, kind, name, call)
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose labels by kind, or elements."""
-        if name not in ("target", "labels"):
-            return super().generate(operator, kind, name, call, entropy)
-        dtype, shape = call.inputs[name]
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose labels by kind."""
         scores, skip = call.first.shape, call.parameter("ignore_index")
         count = scores[1] if len(scores) > 1 else 1
-        raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64)
         found = raw % max(count, 1)
         if skip is not None and count > 1:
             found = np.where(found == skip, (found + 1) % count, found)
         if "ignored" in kind:
             found = np.where((raw >> 16) % 3 == 0 if kind == "some_ignored" else True, skip, found)
         elif kind != "classes":
-            found[:1] = count if kind == "above" else -1
-        return np.asarray(found.astype(DTYPES[dtype].storage).reshape(shape))
+            found.reshape(-1)[:1] = count if kind == "above" else -1
+        return np.asarray(found.astype(DTYPES[call.inputs[name].dtype].storage))
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Ranks, shapes and the name of the reduction."""

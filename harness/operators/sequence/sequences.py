@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import UNKNOWN, Call, Choice, Operator, Shape
+from harness.operators.base import UNKNOWN, Call, Operator, Relation, Shape
 from harness.operators.data_movement.joining import Joining, cannot_join
 from harness.operators.data_movement.moving import Moving, every_axis, rank, shapes_by_formula, wrong_axis
 from harness.operators.formulas import moved
@@ -93,9 +93,7 @@ def _sizes(call: Call) -> tuple[int, ...]:
 
 
 def _axis(call: Call) -> int:
-    axis = call.attributes["axis"]
-    assert isinstance(axis, int)
-    return axis
+    return int(call.parameter("axis"))
 
 
 def _held(call: Call) -> int:
@@ -113,8 +111,7 @@ def _wrong_position(call: Call, last: int, rule: str) -> str | None:
 
 
 def _no_such_type(call: Call) -> str | None:
-    dtype = call.attributes.get("dtype", 1)
-    assert isinstance(dtype, int)
+    dtype = call.parameter("dtype", 1)
     return None if 1 <= dtype <= _COMPLEX128 else "dtype is an element type that S allows"
 
 
@@ -191,13 +188,11 @@ class Sequences(Moving):
         "input_sequence": ("of", "count", "others"),
     }
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Any:
         """Return the shapes of `count` tensors: the first is `of`, the `others` are the same, grown (one more in
         each dimension with each further tensor), without elements (none), or of any shapes (unlike)."""
         assert not isinstance(relation, str)
         first, count = relation["of"], relation.get("count", 2)
-        assert isinstance(first, tuple)
-        assert isinstance(count, int)
         others = str(relation.get("others", "same"))
         if count == 1 and others != "same":
             return None

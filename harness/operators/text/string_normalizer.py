@@ -122,8 +122,7 @@ def _text(kind: str, drawn: int, call: Call) -> str:
             chr(((drawn >> n % 25) + n) % 26 + (65 if drawn >> n % 31 & 1 else 97))
             for n in range(_LENGTHS[drawn % len(_LENGTHS)])
         )
-    words = call.attributes.get("stopwords") or ()
-    assert isinstance(words, tuple)
+    words = call.parameter("stopwords") or ()
     if not words or (kind == "words" and drawn >> 16 & 1):
         return _WORDS[drawn % len(_WORDS)]
     word = str(words[drawn % len(words)])

@@ -97,21 +97,15 @@ def _grams(call: Call) -> list[tuple[object, ...]]:
 
 
 def _pool(call: Call) -> tuple[object, ...]:
-    given = call.attributes.get("pool_strings", call.attributes.get("pool_int64s", _NO_POOL))
-    assert isinstance(given, tuple)
-    return given
+    return tuple(call.parameter("pool_strings", call.parameter("pool_int64s", _NO_POOL)))
 
 
 def _numbers(call: Call, name: str) -> tuple[int, ...]:
-    given = call.attributes[name]
-    assert isinstance(given, tuple)
-    return tuple(each for each in given if isinstance(each, int))
+    return tuple(call.parameter(name))
 
 
 def _number(call: Call, name: str) -> int:
-    given = call.attributes[name]
-    assert isinstance(given, int)
-    return given
+    return int(call.parameter(name))
 
 
 def _output_shape(call: Call) -> Shape:

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from harness.model.case import BEYOND, Validity
 from harness.model.errors import UsageError
-from harness.model.facets import facets
+from harness.model.facets import Spread, facets
 from harness.model.header import Header
 from harness.model.result import Result
 from harness.model.signature import Signature, recorded_signature
-from harness.model.spread import Spread
 from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
 from harness.results.numbering import Numbering
 from harness.results.tables import Tables

@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from harness.model.case import Validity
-from harness.model.facets import facets
-from harness.model.spread import Spread
+from harness.model.facets import Spread, facets
 from harness.model.verdict import NOT_EXECUTED, conforms
 from harness.results.history.recorded import RecordedResult, RecordedRuns
 from harness.results.history.runs import Moment

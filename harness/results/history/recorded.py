@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.model.case import BEYOND, Validity
 from harness.model.header import Header
@@ -89,8 +89,8 @@ class RecordedRuns:
         self._data.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._data.__exit__(*error)  # type: ignore[arg-type]
+    def __exit__(self, *error: Any) -> None:
+        self._data.__exit__(*error)
 
     def add(self, run: RunReader) -> None:
         """Add a run whole or not at all. Errors: UsageError for a damaged run, or a case that is in it twice."""

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.model.case import Validity
-from harness.model.facets import dtype_key, facets
+from harness.model.facets import Spread, dtype_key, facets
 from harness.model.header import Expectation, Header
 from harness.model.reference.feature_levels import level_key
 from harness.model.result import Result, inexpressible
-from harness.model.spread import Spread
 from harness.model.verdict import NOT_EXECUTED
 from harness.results.history.findings import Finding, trace
 from harness.results.history.recorded import RecordedRuns

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from queue import Empty, Queue
 from time import monotonic, sleep
-from types import TracebackType
 from typing import Any
 
 from harness.model.errors import HarnessFault
@@ -107,9 +106,7 @@ class Coordinator:
     def __enter__(self) -> Coordinator:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -18,7 +18,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape
 from harness.specs.reading.sweep_schema import SweepOptions
 from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.rank_shapes import RANK, SIZE, sizes_of
+from harness.specs.sweeps.shape_words import RANK, SIZE, sizes_of
 
 Shown: TypeAlias = dict[str, frozenset[str]]
 OPTION_FACTORS = tuple(field for field in SweepOptions.model_fields if field not in ("outputs", "omit"))

@@ -22,8 +22,7 @@ from harness.model.operator_schema import OperatorSchema, Parameter
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 FLOATS = ("NaN first", "NaN last", "NaN everywhere", "inf", "-inf", "-0", "subnormal", "largest", "fine")
 INTEGERS = ("least", "greatest")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cached_property
+from typing import NamedTuple
 
 from harness.model.header import Expectation
 from harness.model.query import Query
 from harness.model.verdict import Outcome
+from harness.operators import OPERATORS
 from harness.specs.expectations.expectation_entry import TODO, Entry
-from harness.specs.reading.load import default_folder
+from harness.specs.reading.load import LoadedSpec, default_folder, is_whole
 from harness.specs.reading.source import Source
 
 WITHOUT_KERNEL = frozenset({Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED})
@@ -113,4 +115,29 @@ class Located:
     def matches(self, case_id: str) -> bool:
         return any(q.matches(case_id) for q in self.queries) and not any(
             q.matches(case_id) for q in self.exceptions
+        )
+
+
+class ExpectationScope(NamedTuple):
+    """What was run in full, by which an entry can be found to match nothing: these operators, of the
+    harness's own specs all or not.
+
+    The harness's own entries are written for all of its own specs: of a part of these, or of others, they
+    need not hold. Other entries need not where they speak of an operator that was not run.
+    """
+
+    operators: Collection[str]
+    whole: bool
+
+    @classmethod
+    def of(cls, specs: Sequence[LoadedSpec]) -> ExpectationScope:
+        """Return what a run of all cases of these specs is a run of."""
+        return cls({spec.model.operator for spec in specs}, is_whole([spec.path for spec in specs]))
+
+    def judges(self, located: Located) -> bool:
+        """Say whether an entry that matches nothing here is wrong."""
+        if located.built_in:
+            return self.whole
+        return located.speaks_of(self.operators) or not located.speaks_of(
+            OPERATORS.keys() - set(self.operators)
         )

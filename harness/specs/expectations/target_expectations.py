@@ -22,8 +22,7 @@ from harness.model.reference.kernels import registered
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome
 from harness.specs.expectations.expectation_entry import Entry
-from harness.specs.expectations.expectation_scope import ExpectationScope
-from harness.specs.expectations.located import WITHOUT_KERNEL, Allows, Located, anything
+from harness.specs.expectations.located import WITHOUT_KERNEL, Allows, ExpectationScope, Located, anything
 
 
 @dataclass

@@ -8,15 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness.model.case import (
-    Case,
-    DirectmlOptions,
-    Options,
-    Tensor,
-    TensorSpec,
-    Validity,
-    Value,
-)
+from harness.model.case import Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
@@ -28,9 +20,9 @@ from harness.specs.reading.attribute_values import typed
 from harness.specs.reading.literal_schema import LiteralCase
 from harness.specs.reading.literals import documented_array, to_array
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.reading.option_problems import option_problems
-from harness.specs.reading.source import Key, KeyPath
+from harness.specs.reading.source import KeyPath
 from harness.specs.reading.stored import stored_array
+from harness.specs.reading.sweep_problems import option_problems
 from harness.specs.sweeps import api
 from harness.specs.sweeps.calls import call_of
 
@@ -98,7 +90,7 @@ def _deployed(operator: Operator, literal: LiteralCase, case: Case) -> Iterator[
 
 
 def _deployed_problems(
-    spec: LoadedSpec, literal: LiteralCase, options: Options, at: tuple[Key, ...]
+    spec: LoadedSpec, literal: LiteralCase, options: Options, at: KeyPath
 ) -> Iterator[str]:
     plain = Options(initializer=options.initializer, outputs=options.outputs)
     if literal.deployed and (options != plain or literal.directml is not None):
@@ -241,9 +233,7 @@ def unlike(schema: OperatorSchema, inputs: Iterable[TensorSpec]) -> str | None:
     return None
 
 
-def _fill_problems(
-    spec: LoadedSpec, operator: Operator, literal: LiteralCase, at: tuple[Key, ...]
-) -> Iterator[str]:
+def _fill_problems(spec: LoadedSpec, operator: Operator, literal: LiteralCase, at: KeyPath) -> Iterator[str]:
     for name, each in literal.inputs.items():
         allowed = [kind.name for kind in operator.family.kinds(operator, name)] or [
             "random",

@@ -7,7 +7,6 @@ import mmap
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -45,9 +44,7 @@ class TensorStore:
     def __enter__(self) -> TensorStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 

@@ -14,15 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.model.case import (
-    Case,
-    DirectmlOptions,
-    DirectmlTensor,
-    Options,
-    Tensor,
-    TensorValue,
-    Validity,
-)
+from harness.model.case import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorValue, Validity
 from harness.model.dtypes import DTYPES, Array
 from harness.model.errors import SpecError, UsageError
 from harness.model.float_formats import decode

@@ -17,13 +17,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from harness.model.case import (
-    BEYOND,
-    Case,
-    DirectmlOptions,
-    Options,
-    Validity,
-)
+from harness.model.case import BEYOND, Case, DirectmlOptions, Options, Validity
 from harness.model.caseid import CaseKey, directml_terms
 from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS

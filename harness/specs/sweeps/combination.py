@@ -12,13 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from harness.model.case import (
-    DirectmlOptions,
-    Options,
-    TensorSpec,
-    Validity,
-    Value,
-)
+from harness.model.case import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.model.caseid import directml_terms, option_terms
 from harness.model.dtypes import DTYPES, Array
 from harness.model.operator_schema import Parameter

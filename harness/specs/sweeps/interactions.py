@@ -33,8 +33,7 @@ from harness.specs.sweeps.combination import (
     sort_key,
 )
 from harness.specs.sweeps.covering import CoveringArray, Row, covering
-from harness.specs.sweeps.rank_shapes import KEYS, RANK
-from harness.specs.sweeps.shape_words import Chosen, with_words
+from harness.specs.sweeps.shape_words import KEYS, RANK, Chosen, with_words
 
 ILLEGAL_TYPE = "element type not allowed at this opset"
 NO_NEW_PAIR = "adds no new pair"

@@ -22,16 +22,7 @@ import msgspec
 
 from harness.model.cache_folder import CACHE_ENV, cache_folder
 from harness.model.errors import HarnessFault, TargetUnavailable
-from harness.targets.components import (
-    Stamp,
-    digest,
-    exclusive,
-    problems,
-    remove_tree,
-    seal,
-    stamp_of,
-    stamps,
-)
+from harness.targets.components import Stamp, digest, exclusive, problems, remove_tree, seal, stamp_of, stamps
 from harness.targets.windows import fetch, packages, sandbox, system, wheels
 from harness.targets.windows.lock import Lock, load
 from harness.targets.windows.releases import DirectmlRelease, default_release, release

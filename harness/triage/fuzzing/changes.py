@@ -11,12 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from harness.model.case import (
-    CONSTANTS,
-    Tensor,
-    TensorValue,
-    Value,
-)
+from harness.model.case import CONSTANTS, Tensor, TensorValue, Value
 from harness.model.dtypes import DTYPES
 from harness.operators.base import NoDomain, Shape
 from harness.triage.fuzzing.seeds import Seeds

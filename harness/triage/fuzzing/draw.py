@@ -21,8 +21,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import UNKNOWN, Call, Shape
 from harness.operators.elements import ELEMENT_KINDS
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs, random_tensor
+from harness.specs.sweeps.calls import call_of, case_inputs, random_tensor
 from harness.targets.execution import Prepared
 from harness.triage.fuzzing.changes import CHANGES, LARGEST, Draft
 from harness.triage.fuzzing.seeds import Kinds, Seeds, types_of

@@ -23,8 +23,7 @@ from harness.specs.expectations.target_expectations import TargetExpectations
 from harness.specs.graphs.deployments import graph_cases
 from harness.specs.graphs.pattern import Pattern, Unfit
 from harness.specs.graphs.plain import plain_graph
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.triage.fuzzing.draw import Drawn
 from harness.triage.fuzzing.findings import FuzzFinding, FuzzFindings, kind_of

@@ -18,8 +18,7 @@ from harness.specs.graphs.pattern import Pattern
 from harness.specs.graphs.plain import NO_GRAPH, PlainGraph, forget, plain_graph
 from harness.specs.graphs.variations import at_levels, combined, factor_names, made, misfit, with_option
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.triage.fuzzing.changes import EXTENTS, FLAG, near
 from harness.triage.fuzzing.draw import Drawn
 

@@ -6,12 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from harness.model.case import (
-    Case,
-    Options,
-    Validity,
-    Value,
-)
+from harness.model.case import Case, Options, Validity, Value
 from harness.operators.base import Operator
 from harness.specs.reading.load import LoadedSpec
 

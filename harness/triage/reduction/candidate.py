@@ -8,16 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from harness.model.case import (
-    BEYOND,
-    Case,
-    DirectmlOptions,
-    Options,
-    Tensor,
-    TensorSpec,
-    Validity,
-    Value,
-)
+from harness.model.case import BEYOND, Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
 from harness.model.caseid import directml_terms, parse
 from harness.model.errors import UsageError
 from harness.operators import OPERATORS

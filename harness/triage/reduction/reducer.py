@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 
 from harness.compile.prepare import refusal
 from harness.model.case import Case
-from harness.model.mismatch_kind import place
 from harness.model.onnx_schemas import is_graph
-from harness.model.signature import Signature
+from harness.model.signature import Signature, place
 from harness.model.verdict import conforms
 from harness.run.probe import Probe, Probes
 from harness.specs.graphs.plain import plain_graph
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.element_cost import ELEMENTWISE

@@ -8,13 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness.model.case import (
-    DirectmlOptions,
-    Options,
-    Tensor,
-    TensorValue,
-    Value,
-)
+from harness.model.case import DirectmlOptions, Options, Tensor, TensorValue, Value
 from harness.model.dtypes import DTYPES
 from harness.operators.binary_floats import decode_bfloat16
 from harness.triage.reduction.candidate import DTYPE_ORDER, Candidate, Subject

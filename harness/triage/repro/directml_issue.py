@@ -18,9 +18,8 @@ from harness.render.documents import document
 from harness.render.text import without_paths
 from harness.targets.launches import THIS_INTERPRETER
 from harness.triage.repro.directml_script import directml_script, passed
-from harness.triage.repro.failure import Failure
+from harness.triage.repro.failure import Failure, other_facts
 from harness.triage.repro.issue import expected_text, fenced, memory_said, tensor_text
-from harness.triage.repro.issue_form import other_facts
 
 CASE_FILE = "case.yaml"
 

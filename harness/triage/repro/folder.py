@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.compile.tensor_files import tensor_proto
+from harness.compile.protos import tensor_proto
 from harness.model.case import Tensor
 from harness.model.errors import UsageError
 from harness.model.expected import nearest

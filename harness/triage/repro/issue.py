@@ -17,12 +17,12 @@ from harness.model.verdict import Outcome
 from harness.render.text import without_paths
 from harness.results.memory import said_of
 from harness.specs.reading.write import entry_lines
-from harness.triage.repro.failure import Failure
-from harness.triage.repro.issue_form import (
+from harness.triage.repro.failure import (
     DESCRIBE,
     NO_RESPONSE,
     REPRODUCE,
     URGENCY,
+    Failure,
     other_facts,
     system_fields,
 )

@@ -21,8 +21,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs, own_spec
-from harness.specs.sweeps.calls import call_of
-from harness.specs.sweeps.values import case_inputs
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 _MOST = 4_000
 """Cases with more elements are left out: what is wrong shows in smaller ones."""

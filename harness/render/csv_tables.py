@@ -1,4 +1,5 @@
-"""Renders a run as CSV with a line for each result, for spreadsheets and databases."""
+"""Renders a run as CSV, for spreadsheets and databases: a line for each result; or the level table, with a line for each
+operator, target, validity and level and a column for each outcome."""
 
 from __future__ import annotations
 
@@ -6,13 +7,17 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
+from harness.model.case import Validity
 from harness.model.facets import facets
 from harness.model.result import Accuracy, Result
-from harness.render.level_csv import cell
+from harness.model.verdict import Outcome, Reading
 from harness.render.payload import INEXPRESSIBLE
-from harness.render.text import message
-from harness.results.cell import state_of
+from harness.render.text import message, visible
+from harness.results.level_table import levels
 from harness.results.runfile import RunReader
+from harness.results.summary import one_line
+from harness.results.tables import Tables
+from harness.results.tally import state_of
 
 MESSAGE = 1000
 """Characters of an error message; the run file has it whole."""
@@ -67,4 +72,51 @@ def csv_line(values: Iterable[object]) -> str:
     """Write a line of CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def cell(text: str) -> str:
+    """Write a text on one line, so that no spreadsheet takes it for a formula."""
+    shown = one_line(visible(text))
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+
+def render_csv(tables: Tables) -> str:
+    """Write the table with a header line; lines end with a line feed, and no cell can be taken for a
+    formula."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    outcomes = list(Outcome)
+    table.writerow(
+        [
+            "operator",
+            "target",
+            "validity",
+            "level",
+            "selected",
+            "run",
+            *(reading.value for reading in Reading),
+            *(f"unexpected {reading.value}" for reading in Reading),
+            *(o.value for o in outcomes),
+        ]
+    )
+    cells = tables.by("operator", "target", "validity", "level")
+    for operator in tables.operators:
+        for target in tables.targets:
+            for validity in Validity:
+                for level in levels(tables):
+                    tally = cells.get((operator, target, validity, level))
+                    if tally is None:
+                        continue
+                    counts = [
+                        tally.selected,
+                        tally.run,
+                        *(tally[reading] for reading in Reading),
+                        *(tally.red(reading) for reading in Reading),
+                    ]
+                    row = [cell(operator), cell(target), validity.value, cell(level)]
+                    table.writerow([*row, *counts, *(tally.outcomes[outcome] for outcome in outcomes)])
     return text.getvalue()

@@ -1,0 +1,57 @@
+"""What several commands take: the types of paths and of durations, and the arguments that say which cases a command is
+about and what results are judged by."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class Seconds(click.FloatRange):
+    """A time that a program can wait for: from a tenth of a second to eleven days, and neither `nan` nor
+    `inf`."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0.1, max=1e6)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the seconds as a float."""
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value} is no number of seconds", param, ctx)
+        return seconds
+
+
+class NamedPath(click.Path):
+    """A path that names something: the empty text, which a script's unset variable leaves, is not the current
+    folder."""
+
+    def __init__(self, *, dir_okay: bool = True) -> None:
+        super().__init__(path_type=Path, dir_okay=dir_okay)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the Path."""
+        if not str(value):
+            self.fail("the path is empty; write . for the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")
+QUERIES = click.option(
+    "-k",
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="QUERY",
+    help="Only cases that match, e.g. 'Round@22:X=float16'.",
+)
+EXPECTATIONS = click.option(
+    "--expectations",
+    multiple=True,
+    type=NamedPath(),
+    help="Expectation files or folders (default: the harness's own).",
+)
+BASELINE = click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
