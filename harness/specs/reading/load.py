@@ -19,7 +19,6 @@ from harness.model.query import Query
 from harness.model.reference import kernels
 from harness.operators import OPERATORS
 from harness.specs.cache import kept
-from harness.specs.graphs.load import load_graph
 from harness.specs.graphs.pattern import Pattern
 from harness.specs.reading import source
 from harness.specs.reading.check import Checks
@@ -233,6 +232,8 @@ def _load(path: Path) -> LoadedSpec:
 
 
 def _load_graph(path: Path, file: Source) -> LoadedSpec:
+    from harness.specs.graphs.load import load_graph  # pydantic's models of a graph's file
+
     pattern = load_graph(file)
     given = pattern.spec
     model = Spec.model_construct(name=given.graph, opsets=given.opsets, cases=given.cases)
