@@ -188,7 +188,9 @@ class Query:
 
 @lru_cache(maxsize=1 << 16)
 def _matches_operator(glob: str, operator: str) -> bool:
-    return re.match(_regex(glob, ".") + r"\Z", operator) is not None
+    return glob == operator or (
+        _GLOB.search(glob) is not None and re.match(_regex(glob, ".") + r"\Z", operator) is not None
+    )
 
 
 def parse_all(texts: Iterable[str]) -> tuple[Query, ...]:

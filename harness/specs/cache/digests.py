@@ -22,9 +22,8 @@ def code(*rooms: str) -> bytes:
     releases = (*sys.version_info[:3], np.__version__, onnx.__version__)
     total = sha256(repr(releases).encode())
     for folder in (_PACKAGE / room for room in rooms or (".",)):
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in _CODE:
-                total.update(f"{path.relative_to(_PACKAGE).as_posix()}\0".encode() + path.read_bytes())
+        for path in sorted(each for each in folder.rglob("*") if each.suffix in _CODE):
+            total.update(f"{path.relative_to(_PACKAGE).as_posix()}\0".encode() + path.read_bytes())
     return total.digest()
 
 

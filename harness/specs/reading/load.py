@@ -68,7 +68,7 @@ class LoadedSpec:
                 raise
             problems.append(self.problem(path, unforeseen(error)))
 
-    @property
+    @cached_property
     def opsets(self) -> tuple[int, ...]:
         """The opsets of the spec; `all` are the versions of the operator that opset 7 or a later one uses."""
         given = self.model.opsets
@@ -225,7 +225,7 @@ def _load(path: Path) -> LoadedSpec:
         model = Spec.model_validate(file.tree)
     except ValidationError as error:
         checks.problems += validation_problems(file, error, Spec)
-    checks.entries()
+    checks.entries(model)
     if checks.problems or model is None:
         raise SpecError(file.by_line(checks.problems))
     return LoadedSpec(path, model, file)
