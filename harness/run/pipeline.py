@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from harness.compile import graph_files
 from harness.model.errors import NothingRan
 from harness.model.header import SCHEMA, End, Header
 from harness.model.progress import PLANNING
@@ -76,6 +77,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
         thorough=request.select == "thorough",
         tell=tell,
     )
+    graph_files.verify_existing(operators=plan.operators)
     expectations = load_expectations(request.expectations)
     baseline = (
         None
