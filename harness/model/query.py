@@ -164,6 +164,11 @@ class Query:
         opset = {} if self.opset is None else {f"@{self.opset}": self._begins}
         return {**opset, **{term.text: term.holds for term in self.terms}}
 
+    @property
+    def bare(self) -> bool:
+        """Whether it selects all cases of the operators that it speaks of."""
+        return self.opset is None and not self.terms
+
     def speaks_of(self, operator: str) -> bool:
         """Say whether it can select ids of an operator."""
         return self.operator is None or _matches_operator(self.operator, operator)
