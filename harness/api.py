@@ -24,7 +24,6 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple, ParamSpec
 
-from harness.compile import graph_files
 from harness.model.errors import UsageError
 from harness.model.header import End, Header, Select, Shard
 from harness.model.query import parse_all
@@ -212,7 +211,6 @@ def execute(asked: Request) -> Run:
     Errors: SpecError, UsageError, NothingRan; HarnessFault for a full disk or a lost process. Results that
     were there by then are kept.
     """
-    graph_files.verify_existing()
     done = run_pipeline(asked)
     return Run(done.path, RunReader(done.path).header, done.exit_code, done.was_complete)
 

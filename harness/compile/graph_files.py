@@ -1,9 +1,9 @@
 """Writes `generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
 
-A file is named by the SHA-256 of its bytes. The manifest has one line for each operator and opset of the
+A file lies in a folder of its operator, named by the SHA-256 of its bytes. The manifest has one line for each operator and opset of the
 default specs: how many graphs there are, how many cases run on them, and the SHA-256 over the hash of every
 graph with its number of cases. `harness run` compiles in memory and never reads these files, but refuses to
-run beside edited ones.
+run beside edited ones of its operators.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,16 +28,23 @@ from harness.specs.selection import select
 FOLDER = Path("generated_models")
 MANIFEST = "manifest.txt"
 _VERIFIED = ".verified"
-"""The file that holds when all graph files were found right."""
+"""The file in an operator's folder that holds when all its graph files were found right."""
 _TICK_NS = 2_000_000_000
 """More than the steps in which any file system counts time."""
 _LARGEST_MANIFEST = 64 << 20
 _NAMED = 6
 
 
-def verify_existing(folder: Path = FOLDER) -> None:
-    """Raise UsageError if a graph file in the folder is not what its name says. Of tens of thousands only those are
-    read that changed since all were found right."""
+def verify_existing(folder: Path = FOLDER, operators: Iterable[str] | None = None) -> None:
+    """Raise UsageError if a graph file of the operators, or of any, is not what its name says. Of tens of thousands
+    only those are read that changed since all of their operator were found right."""
+    names = operators if operators is not None else os.listdir(folder) if folder.is_dir() else ()
+    for below in (folder / name for name in sorted(names)):
+        if below.is_dir():
+            _verify(below)
+
+
+def _verify(folder: Path) -> None:
     began = time.time_ns()
     for path in sorted(_changed_since(_verified(folder), folder)):
         try:
@@ -48,9 +55,8 @@ def verify_existing(folder: Path = FOLDER) -> None:
             raise UsageError(
                 f"{path}: was edited: its content has the hash {digest[:12]}…; delete it, `harness compile` makes it anew"
             )
-    if folder.is_dir():
-        with contextlib.suppress(OSError):  # a folder that is read only is read whole each time
-            (folder / _VERIFIED).write_text(str(began - _TICK_NS), encoding="ascii")
+    with contextlib.suppress(OSError):  # a folder that is read only is read whole each time
+        (folder / _VERIFIED).write_text(str(began - _TICK_NS), encoding="ascii")
 
 
 def _verified(folder: Path) -> int:
@@ -87,19 +93,18 @@ def _newest(entry: os.DirEntry[str]) -> float:
 
 
 def manifest_text(
-    specs: Sequence[Path], queries: tuple[Query, ...] = (), models: dict[str, bytes] | None = None
+    specs: Sequence[Path], queries: tuple[Query, ...] = (), models: dict[Path, bytes] | None = None
 ) -> str:
-    """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given."""
+    """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given, by file."""
     selection = select(expand(load_specs(specs), queries), queries)
     selection.total()
     graphs: dict[str, Counter[str]] = {}
     for valid in (True, False):
         for graph, cases in by_graph(selection.cases(valid=valid), seed=0):
-            graphs.setdefault(f"{cases[0].case.operator}@{cases[0].case.opset}", Counter())[graph.digest] += (
-                len(cases)
-            )
+            operator = cases[0].case.operator
+            graphs.setdefault(f"{operator}@{cases[0].case.opset}", Counter())[graph.digest] += len(cases)
             if models is not None:
-                models[graph.digest] = graph.model
+                models[Path(operator, f"{graph.digest}.onnx")] = graph.model
     return "".join(
         f"{name} {len(found)} graphs {found.total()} cases {_digest(found)}\n"
         for name, found in sorted(graphs.items())
@@ -116,14 +121,14 @@ def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path
     """Write the graphs of the selected cases, and the manifest if they are those of all default specs; return
     what was done."""
     folder = folder or FOLDER
-    models: dict[str, bytes] = {}
+    models: dict[Path, bytes] = {}
     text = manifest_text(specs, queries, models)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = 0
-        for digest, model in models.items():
-            path = folder / f"{digest}.onnx"
-            if not path.exists() or sha256_of(path) != digest:
+        for path, model in ((folder / file, model) for file, model in models.items()):
+            if not path.exists() or sha256_of(path) != path.stem:
+                path.parent.mkdir(exist_ok=True)
                 path.write_bytes(model)
                 written += 1
         if not specs and not queries:

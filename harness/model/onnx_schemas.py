@@ -82,14 +82,18 @@ OLDEST_OPSET = 7
 def opsets_of_versions(name: str) -> tuple[int, ...]:
     """Return one opset for each version of an operator that opset 7 or a later one uses, those of deprecated
     versions left out."""
-    versions = operator_versions().get(name, ())
-    usable = [
-        version for version in versions if not any(version < other <= OLDEST_OPSET for other in versions)
-    ]
-    if signatures.signature(name) is not None:
-        return versions
-    found = sorted({max(version, OLDEST_OPSET) for version in usable})
-    return tuple(opset for opset in found if not onnx.defs.get_schema(name, opset, "").deprecated)
+    if (known := signatures.signature(name)) is not None:
+        return (known.since,)
+    found: list[int] = []
+    opset = latest_opset()
+    while opset >= OLDEST_OPSET:
+        try:
+            schema = onnx.defs.get_schema(name, opset, "")
+        except onnx.defs.SchemaError:
+            break
+        found += [] if schema.deprecated else [max(schema.since_version, OLDEST_OPSET)]
+        opset = schema.since_version - 1
+    return tuple(reversed(found))
 
 
 _GRAPHS: dict[str, Callable[[int], OperatorSchema]] = {}

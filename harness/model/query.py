@@ -164,6 +164,11 @@ class Query:
         opset = {} if self.opset is None else {f"@{self.opset}": self._begins}
         return {**opset, **{term.text: term.holds for term in self.terms}}
 
+    @property
+    def bare(self) -> bool:
+        """Whether it selects all cases of the operators that it speaks of."""
+        return self.opset is None and not self.terms
+
     def speaks_of(self, operator: str) -> bool:
         """Say whether it can select ids of an operator."""
         return self.operator is None or _matches_operator(self.operator, operator)
@@ -188,7 +193,9 @@ class Query:
 
 @lru_cache(maxsize=1 << 16)
 def _matches_operator(glob: str, operator: str) -> bool:
-    return re.match(_regex(glob, ".") + r"\Z", operator) is not None
+    return glob == operator or (
+        _GLOB.search(glob) is not None and re.match(_regex(glob, ".") + r"\Z", operator) is not None
+    )
 
 
 def parse_all(texts: Iterable[str]) -> tuple[Query, ...]:

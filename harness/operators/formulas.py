@@ -51,7 +51,6 @@ class FormulaOracle:
 
     formula: Formula
     way: Literal["moved", "decided", "bounded"]
-    names: frozenset[str]
     limits: Limits | None = None
 
     def __call__(self, call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
@@ -72,7 +71,7 @@ class FormulaOracle:
         """Return what the formula gives, one for each output of the call; `taken` makes what it receives of an
         input."""
         with np.errstate(all="ignore"):
-            positional, named = arguments(self.names, call, inputs, taken)
+            positional, named = arguments(parameters(self.formula), call, inputs, taken)
             return results(self.formula(*positional, **named), call)
 
     def taken(self, tensor: Tensor, arithmetic: str) -> Any:
@@ -94,13 +93,13 @@ class FormulaOracle:
 def moved(formula: Formula) -> Oracle:
     """Make the oracle of a formula that moves elements without looking at them: it works on their bits,
     bfloat16 as uint16."""
-    return FormulaOracle(formula, "moved", parameters(formula))
+    return FormulaOracle(formula, "moved")
 
 
 def decided(formula: Formula) -> Oracle:
     """Make the oracle of a formula that compares, chooses or counts without rounding: bfloat16 as float32,
     which holds all its values."""
-    return FormulaOracle(formula, "decided", parameters(formula))
+    return FormulaOracle(formula, "decided")
 
 
 def bounded(formula: Formula, limits: Limits | None = None) -> Oracle:
@@ -110,7 +109,7 @@ def bounded(formula: Formula, limits: Limits | None = None) -> Oracle:
     The result is held to that bound where it is a float that was computed, to the bit otherwise. No rounding excuses
     an element of the first output beyond `limits`, which every element type holds exactly.
     """
-    return FormulaOracle(formula, "bounded", parameters(formula), limits)
+    return FormulaOracle(formula, "bounded", limits)
 
 
 def between_zero_and_itself(x: Array) -> tuple[Array, Array]:
@@ -151,6 +150,7 @@ def storage_of(dtype: str) -> np.dtype[Any]:
     return np.dtype(DTYPES[dtype].storage)
 
 
+@cache
 def parameters(formula: Formula) -> frozenset[str]:
     """Return the names of a formula's parameters; a NumPy ufunc names none that ONNX has."""
     if isinstance(formula, np.ufunc):

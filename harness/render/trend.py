@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from html import escape
 
 from markupsafe import Markup
 
@@ -30,7 +30,7 @@ def trend_svg(trend: Trend) -> Markup:
         for (x, y), (name, value) in zip(places, trend.points, strict=True)
     )
     (first, then), (last, now) = trend.points[0], trend.points[-1]
-    said = escape(line(f"{trend.what}: {then:,} in {first}, {now:,} in {last}", 300), {'"': "&quot;"})
+    said = escape(line(f"{trend.what}: {then:,} in {first}, {now:,} in {last}", 300))
     return Markup(
         f'<svg class="trend" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{said}">'
         f'<polyline points="{path}"/>{marks}</svg>'
@@ -47,7 +47,7 @@ def badge_svg(name: str, tally: Tally) -> str:
         said, colour = f"{tally.defects:,} wrong, all known" if tally.defects else "none wrong", "#1f7a3d"
     name = line(name, 60)
     left, right = (_CHARACTER * len(text) + 12 for text in (name, said))
-    title = escape(f"{name}: {said}", {'"': "&quot;"})
+    title = escape(f"{name}: {said}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}"><title>{title}</title>'
         f'<rect width="{left}" height="20" fill="#3a414a"/><rect x="{left}" width="{right}" height="20" fill="{colour}"/>'

@@ -13,7 +13,6 @@ import glob
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -352,6 +351,8 @@ def ask(runs: Sequence[RunReader], question: str) -> Iterator[Answer]:
 
     Errors: UsageError for any other SQL, and for a damaged run.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     incomplete = []
     with Dataset("query") as data, ThreadPoolExecutor(1) as pool:
         for run in runs:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from harness.compile import graph_files
 from harness.model.errors import NothingRan
 from harness.model.header import SCHEMA, End, Header
 from harness.model.progress import PLANNING
@@ -76,6 +77,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
         thorough=request.select == "thorough",
         tell=tell,
     )
+    graph_files.verify_existing(operators=plan.operators)
     expectations = load_expectations(request.expectations)
     baseline = (
         None
@@ -106,7 +108,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
     left_out |= _gone(baseline, selection, request)
-    scope = ExpectationScope.of(specs)
+    scope = ExpectationScope.of(specs) if selection.complete else None
     if cluster is None:
         make_ready(request.targets)
     work = RunInputs(
@@ -150,9 +152,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
                     counts.merge(report.counts)
                     known.merge(report.findings)
                     problems += [] if report.problem is None else [f"{target.name}: {report.problem}"]
-                problems += known.problems(
-                    date.today(), scope if selection.complete and here is not None else None
-                )
+                problems += known.problems(date.today(), None if here is None else scope)
             end = counts.end(
                 total * len(request.targets) - counts.inexpressible,
                 left_out,

@@ -55,7 +55,7 @@ class Selection:
     def blocks(self, size: int) -> Iterator[CaseBlock]:
         """Return the cases in blocks of at least `size`, numbered from 0, the valid ones first; what a query does not
         select counts too."""
-        return numbered(self._own, size, self._asked if self.queries and not self._few else None)
+        return numbered(self._own, size, self._asked if self._choosing and not self._few else None)
 
     def _own(self, valid: bool) -> Iterable[Piece]:
         """Return the pieces of this shard."""
@@ -81,7 +81,7 @@ class Selection:
         """Yield the pieces that a query can select cases of, of all shards; count what the plan leaves out."""
         if self.pairwise:
             return pieces_of(self._paired[0], valid=valid)
-        return self.plan.pieces(left_out, valid=valid, wanted=self._wants if self.queries else None)
+        return self.plan.pieces(left_out, valid=valid, wanted=self._wants if self._choosing else None)
 
     @cached_property
     def _paired(self) -> tuple[list[Case], Counter[str]]:
@@ -95,6 +95,16 @@ class Selection:
             else:
                 found.append(case)
         return found, left_out
+
+    @cached_property
+    def _choosing(self) -> bool:
+        """Whether queries choose among the planned cases: those do not that name all operators of the plan and nothing
+        else, so that counting need not make the cases."""
+        operators, queries = self.plan.operators, self.queries
+        return not (
+            all(each.bare and any(map(each.speaks_of, operators)) for each in queries)
+            and all(any(each.speaks_of(name) for each in queries) for name in operators if queries)
+        )
 
     def _wants(self, sweep: SweepPlan) -> bool:
         """Say whether a query can select any case of a sweep."""
@@ -112,7 +122,7 @@ class Selection:
     def counted(self) -> tuple[int, dict[str, int]]:
         """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is selected,
         or if one of several queries matches none: a mistyped one would else go unnoticed beside the others."""
-        if self.queries:
+        if self._choosing:
             left_out, number, few = Counter[str](), 0, list[Case]()
             for number, case in enumerate(self._selected(left_out), start=1):
                 if number <= _FEW:

@@ -122,15 +122,16 @@ class WorkerPool:
         """Give every worker two batches, starting workers as long as there is work for them; return whether
         anything was given.
 
-        Another one is started when the work has lasted as long as a start does: before, it would not pay.
+        Another one is started when all have two and the work has lasted as long as a start does: before, it would
+        not pay.
         """
         given = False
         while True:
             idlest = min(self._slots.values(), key=lambda slot: len(slot.batches), default=None)
-            if idlest is not None and idlest.batches and self._may_start_another():
+            if idlest is not None and len(idlest.batches) > 1:
+                if not self._may_start_another():
+                    return given
                 idlest = None
-            elif idlest is not None and len(idlest.batches) > 1:
-                return given
             groups = self._retry.popleft() if self._retry else next(supply, None)
             if groups is None:
                 return given

@@ -410,12 +410,12 @@ class TestBadInput:
 
     def test_an_edited_graph_file(self, folder: Path) -> None:
         assert harness("compile", ROUND, "-k", FEW).code == 0
-        (path, *_) = sorted((folder / "generated_models").glob("*.onnx"))
+        (path, *_) = sorted((folder / "generated_models").glob("*/*.onnx"))
         path.write_bytes(path.read_bytes() + b"\0")
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert ended.code == 2
         assert complaint(ended).startswith(
-            f"generated_models/{path.name}: was edited: its content has the hash "
+            f"generated_models/Round/{path.name}: was edited: its content has the hash "
         )
         assert not (folder / "out").exists()
 

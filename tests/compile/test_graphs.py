@@ -286,18 +286,18 @@ class TestGeneratedModels:
 
     def test_files_are_named_by_their_hash(self, folder: Path) -> None:
         wanted = {graph.digest: graph.model for graph, _ in by_graph(cases(self.QUERY), 0)}
-        assert {path.stem: path.read_bytes() for path in folder.glob("*.onnx")} == wanted
+        assert {path.stem: path.read_bytes() for path in folder.glob("*/*.onnx")} == wanted
         verify_existing(folder)
 
     def test_a_selection_writes_no_manifest(self, folder: Path) -> None:
         assert not (folder / "manifest.txt").exists()
 
     def test_only_what_is_missing_or_edited_is_written(self, folder: Path) -> None:
-        number = len(list(folder.glob("*.onnx")))
+        number = len(list(folder.glob("*/*.onnx")))
         assert (
             write_graphs((ROUND,), parse_all([self.QUERY]), folder) == f"{folder}: {number} graphs, 0 written"
         )
-        first, second, *_ = sorted(folder.glob("*.onnx"))
+        first, second, *_ = sorted(folder.glob("*/*.onnx"))
         original = first.read_bytes()
         first.write_bytes(b"edited")
         second.unlink()
@@ -308,12 +308,13 @@ class TestGeneratedModels:
         verify_existing(folder)
 
     def test_an_edited_file_is_named(self, folder: Path) -> None:
-        path = sorted(folder.glob("*.onnx"))[0]
+        path = sorted(folder.glob("*/*.onnx"))[0]
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(
             UsageError, match=rf"{path.name}: was edited: its content has the hash [0-9a-f]{{12}}…; delete it"
         ):
-            verify_existing(folder)
+            verify_existing(folder, ["Abs", "Round"])
+        verify_existing(folder, ["Abs"])
 
     def test_what_changed_since_all_were_right_is_read(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -330,25 +331,25 @@ class TestGeneratedModels:
         time.sleep(0.05)
         verify_existing(folder)
         assert read == []
-        path = sorted(folder.glob("*.onnx"))[0]
+        path = sorted(folder.glob("*/*.onnx"))[0]
         content, before = path.read_bytes(), path.stat()
         path.write_bytes(content[:-1] + b"?")
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         with pytest.raises(UsageError, match="was edited"):
             verify_existing(folder)
         assert read == [path]
-        (folder / ".verified").write_text("never")
+        (folder / "Round" / ".verified").write_text("never")
         with pytest.raises(UsageError, match="was edited"):
             verify_existing(folder)
 
     def test_a_file_that_cannot_be_read_is_named(self, folder: Path) -> None:
-        (folder / f"{'0' * 64}.onnx").mkdir()
+        (folder / "Round" / f"{'0' * 64}.onnx").mkdir()
         with pytest.raises(UsageError, match=rf"{'0' * 64}.onnx: cannot be read: Is a directory"):
             verify_existing(folder)
 
     def test_a_link_to_nothing_is_named(self, folder: Path) -> None:
         verify_existing(folder)
-        (folder / f"{'0' * 64}.onnx").symlink_to(folder / "nowhere")
+        (folder / "Round" / f"{'0' * 64}.onnx").symlink_to(folder / "nowhere")
         with pytest.raises(UsageError, match=rf"{'0' * 64}.onnx: cannot be read: No such file"):
             verify_existing(folder)
 

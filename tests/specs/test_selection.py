@@ -58,8 +58,12 @@ def test_shards_partition_the_cases(of: int) -> None:
     assert all(abs(len(part) - len(valid()) / of) < 0.1 * len(valid()) for part in parts)
 
 
-def test_a_shard_makes_no_case_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("queries", [(), SOME, ("*", "Round")])
+def test_a_shard_makes_no_case_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, queries: tuple[str, ...]
+) -> None:
     whole = sum(1 for _ in plan())
+    counts = select(plan(), shard=Shard(2, 5)).counted()
     made: list[Case] = []
 
     def counted(sweep: SweepPlan, *given: Any, make: Any = SweepPlan._cases) -> Iterator[Case]:
@@ -68,8 +72,10 @@ def test_a_shard_makes_no_case_of_the_others(monkeypatch: pytest.MonkeyPatch) ->
             yield case
 
     monkeypatch.setattr(SweepPlan, "_cases", counted)
-    chosen = select(plan(), shard=Shard(2, 5))
+    chosen = select(plan(), parse_all(queries), Shard(2, 5))
     number, left_out = chosen.counted()
+    assert (number, left_out) == counts
+    assert not chosen.complete
     assert left_out[selections.OTHER_SHARD] == whole - number
     assert len(made) <= number < whole / 4
 

@@ -103,6 +103,18 @@ def test_all_cases_are_answered(size: int) -> None:
     assert (pool.hello.providers, pool.hello.onnxruntime) == ((FAKE,), "0.0.0")
 
 
+@pytest.mark.parametrize(("batches", "workers"), [(2, 1), (3, 2)])
+def test_another_worker_starts_when_all_have_two_batches(
+    batches: int, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = chosen(*VALUES)
+    number = sum(len(unit.cases) for unit in given)
+    monkeypatch.setattr("harness.targets.batches._CASES", -(-number // batches))
+    pool = WorkerPool(fake(), size=2, timeout=60)
+    seen = {len(pool._slots) for _ in pool.run(iter(given))}
+    assert max(seen) == workers
+
+
 def test_a_removed_device_costs_the_case_that_removed_it() -> None:
     """DirectML's device can be gone while Direct3D's is there; all that a worker does from then on says
     nothing of its cases."""

@@ -55,17 +55,16 @@ def coordinator(work: RunInputs, jobs: int, total: int, *, heavy: bool = False) 
     manager."""
     if (number := processes_for(total, jobs, heavy=heavy)) > 1:
         return ForkingCoordinator(work, jobs, total, number)
-    return Coordinator(work, jobs, at_once=total >= CASES // 2)
+    return Coordinator(work, jobs)
 
 
 class Coordinator:
     """Runs everything in this process."""
 
-    def __init__(self, work: RunInputs, jobs: int, *, at_once: bool = False) -> None:
-        """`at_once`: let all workers of the first target start together, since there is work for each."""
+    def __init__(self, work: RunInputs, jobs: int) -> None:
         self._work = work
         self._used: Sequence[LocalNumbers] = [LocalNumbers(3) for _ in work.targets]
-        self._process = RunProcess(work, jobs, at_once=at_once)
+        self._process = RunProcess(work, jobs)
 
     def open(self, number: int) -> Opened | str:
         """Start the first worker of target `number`; where that is impossible, return the reason."""

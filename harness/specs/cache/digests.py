@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -22,9 +23,11 @@ def code(*rooms: str) -> bytes:
     releases = (*sys.version_info[:3], np.__version__, onnx.__version__)
     total = sha256(repr(releases).encode())
     for folder in (_PACKAGE / room for room in rooms or (".",)):
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in _CODE:
-                total.update(f"{path.relative_to(_PACKAGE).as_posix()}\0".encode() + path.read_bytes())
+        for inside, below, names in os.walk(folder):
+            below.sort()
+            for path in (os.path.join(inside, name) for name in sorted(names) if name.endswith(_CODE)):
+                with open(path, "rb") as file:
+                    total.update(f"{os.path.relpath(path, _PACKAGE)}\0".encode() + file.read())
     return total.digest()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
@@ -96,13 +97,17 @@ def _specifier(text: str) -> str:
     return text
 
 
+_OUTCOMES = tuple(outcome.value for outcome in Outcome if outcome is not Outcome.PASS)
+
+
 def _not_pass(name: object) -> object:
-    allowed = tuple(outcome.value for outcome in Outcome if outcome is not Outcome.PASS)
     if name == Outcome.PASS.value:
-        raise refuse("'pass' needs no expectation", allowed=allowed)
-    if not isinstance(name, str) or name not in allowed:
+        raise refuse("'pass' needs no expectation", allowed=_OUTCOMES)
+    if not isinstance(name, str) or name not in _OUTCOMES:
         raise refuse(
-            f"{shown(name)} is not an outcome", given=name if isinstance(name, str) else None, allowed=allowed
+            f"{shown(name)} is not an outcome",
+            given=name if isinstance(name, str) else None,
+            allowed=_OUTCOMES,
         )
     return Outcome(name)
 
@@ -243,6 +248,7 @@ class Entry(Strict):
         return self
 
 
+@lru_cache(maxsize=1024)
 def within(version: str | None, wanted: str) -> bool:
     """Say whether a version, or a feature level such as `5_0`, lies in a range."""
     if version is None:

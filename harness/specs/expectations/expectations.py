@@ -59,8 +59,8 @@ class Expectations:
         return {
             number: located.stated()
             for number, located in enumerate(self.entries)
-            if any(located.entry.when.holds(name, info) for name, info in targets.items())
-            and located.speaks_of(operators)
+            if located.speaks_of(operators)
+            and any(located.entry.when.holds(name, info) for name, info in targets.items())
         }
 
     def defects(

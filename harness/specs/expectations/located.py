@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NamedTuple
 
@@ -66,11 +65,7 @@ class Located:
 
     def speaks_of(self, operators: Collection[str]) -> bool:
         """Say whether the entry can match a case of one of these operators."""
-        return any(
-            query.operator is None or fnmatchcase(name, query.operator)
-            for query in self.queries
-            for name in operators
-        )
+        return any(query.speaks_of(name) for query in self.queries for name in operators)
 
     @cached_property
     def built_in(self) -> bool:

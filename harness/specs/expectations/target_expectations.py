@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from fnmatch import fnmatchcase
 from itertools import combinations
 from typing import NamedTuple
 
@@ -263,7 +262,7 @@ class TargetExpectations:
                 (query, i)
                 for i, located in enumerate(self.entries)
                 for query in located.queries
-                if query.operator is None or fnmatchcase(operator, query.operator)
+                if query.speaks_of(operator)
             ]
         return [
             (

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,10 +16,12 @@ from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN
 from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import Pattern
-from harness.specs.graphs.schema import GraphSweep
 from harness.specs.graphs.variations import DEPLOYED, at_level, cases_of, combined, made, misfit
 from harness.specs.sweeps.calls import call_of
 from harness.specs.sweeps.covering import covering
+
+if TYPE_CHECKING:
+    from harness.specs.graphs.schema import GraphSweep
 
 _REFUSED = {
     "concurrent": "DirectML's execution provider forbids runs of one session at the same time",

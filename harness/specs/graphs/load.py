@@ -13,8 +13,8 @@ from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.operators import OPERATORS, elements
 from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.operator import register
-from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, parameters_in
-from harness.specs.graphs.schema import GraphSpec, Subgraph, every_node
+from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, every_node, parameters_in
+from harness.specs.graphs.schema import GraphSpec, Subgraph
 from harness.specs.graphs.variations import NODE_OPTIONS, combined, factor_names, factor_problem, made, misfit
 from harness.specs.reading.attribute_values import WrongValue
 from harness.specs.reading.literals import LiteralError

@@ -3,18 +3,21 @@ operator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.model.case import Case, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import OpsetUnavailable, operator_schema
 from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
-from harness.specs.graphs.schema import GraphConstant, GraphSpec, NodeEntry, Subgraph, every_node
 from harness.specs.reading import literals
 from harness.specs.reading.attribute_values import typed
+from harness.specs.reading.source import KeyPath
+
+if TYPE_CHECKING:  # a run of operators reads no spec of a graph
+    from harness.specs.graphs.schema import GraphConstant, GraphSpec, NodeEntry, Subgraph
 
 OPTIONS: Mapping[str, Value] = {"constants": "initializer", "exposed": "", "reused": ""}
 """The factors that every graph has, beside `initializer` and `shapes`, and their usual levels."""
@@ -74,6 +77,15 @@ class FilledGraph(NamedTuple):
         outer = {name: names[name] for name in names if name not in self.own}
         outputs = tuple(outer.get(name, name) for name in self.outputs)
         return self._replace(nodes=tuple(node.called(outer) for node in self.nodes), outputs=outputs)
+
+
+def every_node(nodes: tuple[NodeEntry, ...], path: KeyPath = ()) -> Iterator[tuple[KeyPath, NodeEntry]]:
+    """Yield nodes and those of their subgraphs, each with the keys that lead to it."""
+    for number, node in enumerate(nodes):
+        here = (*path, "nodes", number)
+        yield here, node
+        for name, graph in node.subgraphs.items():
+            yield from every_node(graph.nodes, (*here, "attributes", name))
 
 
 class Pattern:
@@ -167,10 +179,11 @@ class Pattern:
         except OpsetUnavailable as error:
             raise Unfit(str(error)) from error
         attributes: dict[str, Value] = {}
-        subgraphs: dict[str, FilledGraph] = {}
+        subgraphs = {
+            name: self._subgraph(graph, given, opset, types) for name, graph in node.subgraphs.items()
+        }
         for name, value in node.attributes.items():
-            if isinstance(value, Subgraph):
-                subgraphs[name] = self._subgraph(value, given, opset, types)
+            if name in subgraphs:
                 continue
             filled = _filled_in(value, given)
             if filled == "":

@@ -4,7 +4,6 @@ vary."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
@@ -24,7 +23,6 @@ from harness.specs.reading.schema_types import (
     Text,
     refuse,
 )
-from harness.specs.reading.source import KeyPath
 
 GraphName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=60)]
 ValueName = Annotated[str, Field(pattern=r"^(\$[a-z]\w*|[A-Za-z]\w*|)$", max_length=60)]
@@ -104,15 +102,6 @@ class Subgraph(Strict):
 
 
 NodeEntry.model_rebuild()
-
-
-def every_node(nodes: tuple[NodeEntry, ...], path: KeyPath = ()) -> Iterator[tuple[KeyPath, NodeEntry]]:
-    """Yield nodes and those of their subgraphs, each with the keys that lead to it."""
-    for number, node in enumerate(nodes):
-        here = (*path, "nodes", number)
-        yield here, node
-        for name, graph in node.subgraphs.items():
-            yield from every_node(graph.nodes, (*here, "attributes", name))
 
 
 class GraphSweep(Strict):

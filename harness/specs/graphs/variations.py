@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
@@ -15,9 +15,11 @@ from harness.model.caseid import input_term, option_terms, value_text
 from harness.operators import elements
 from harness.operators.base import Undefined
 from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, plain
-from harness.specs.graphs.schema import GraphSweep
 from harness.specs.reading.literals import LiteralError, shape_problem
 from harness.specs.sweeps.calls import call_of
+
+if TYPE_CHECKING:
+    from harness.specs.graphs.schema import GraphSweep
 
 LEVELS: tuple[Optimization, ...] = ("off", "basic", "extended", "all")
 DEPLOYED: Mapping[str, tuple[Any, ...]] = {

@@ -15,6 +15,7 @@ from harness.model.operator_schema import OperatorSchema
 from harness.specs.reading import literals
 from harness.specs.reading.attribute_values import WrongValue, alternatives, typed
 from harness.specs.reading.literal_schema import CaseInput, LiteralCase
+from harness.specs.reading.schema import Spec
 from harness.specs.reading.schema_types import ALL
 from harness.specs.reading.source import Key, KeyPath, Source, shown
 from harness.specs.reading.stored import stored_array
@@ -96,14 +97,15 @@ class Checks:
                 self.problem(("sweeps", position, key), what, given=key, allowed=[*fields, *inputs])
                 del sweep[key]
 
-    def entries(self) -> None:
-        """Check every entry: a well-formed one in full, of others at least the names in it."""
+    def entries(self, model: Spec | None) -> None:
+        """Check every entry: a well-formed one in full, of others at least the names in it; `model` is the file's where
+        all are well-formed."""
         names: dict[tuple[Key, str], KeyPath] = {}
         for path, raw, kind in _entries(self.file):
             if isinstance(raw, dict) and "use" in raw:
                 continue  # what it names is checked where it is used
             try:
-                entry = kind.model_validate(raw)
+                entry = kind.model_validate(raw) if model is None else getattr(model, str(path[0]))[path[1]]
             except ValidationError:  # reported by the validation of the whole file
                 self.names(path, raw, kind)
                 continue

@@ -19,7 +19,6 @@ from harness.model.query import Query
 from harness.model.reference import kernels
 from harness.operators import OPERATORS
 from harness.specs.cache import kept
-from harness.specs.graphs.load import load_graph
 from harness.specs.graphs.pattern import Pattern
 from harness.specs.reading import source
 from harness.specs.reading.check import Checks
@@ -69,7 +68,7 @@ class LoadedSpec:
                 raise
             problems.append(self.problem(path, unforeseen(error)))
 
-    @property
+    @cached_property
     def opsets(self) -> tuple[int, ...]:
         """The opsets of the spec; `all` are the versions of the operator that opset 7 or a later one uses."""
         given = self.model.opsets
@@ -226,13 +225,15 @@ def _load(path: Path) -> LoadedSpec:
         model = Spec.model_validate(file.tree)
     except ValidationError as error:
         checks.problems += validation_problems(file, error, Spec)
-    checks.entries()
+    checks.entries(model)
     if checks.problems or model is None:
         raise SpecError(file.by_line(checks.problems))
     return LoadedSpec(path, model, file)
 
 
 def _load_graph(path: Path, file: Source) -> LoadedSpec:
+    from harness.specs.graphs.load import load_graph  # pydantic's models of a graph's file
+
     pattern = load_graph(file)
     given = pattern.spec
     model = Spec.model_construct(name=given.graph, opsets=given.opsets, cases=given.cases)

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import NamedTuple
 
@@ -58,6 +57,8 @@ def published(project: str, python: str) -> Published:
 
 def ask_ahead(project: str, minors: Sequence[str]) -> None:
     """Ask for several Pythons at once; `published` then answers without waiting."""
+    from concurrent.futures import ThreadPoolExecutor
+
     configuration()
     with ThreadPoolExecutor(max_workers=4) as pool:
         list(pool.map(lambda minor: published(project, minor), minors))
