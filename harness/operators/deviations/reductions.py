@@ -36,3 +36,12 @@ def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
 def summed(asked: Deviating) -> tuple[Expected, ...]:
     """Losses: any reduction but none and mean is sum."""
     return asked.formula(reduction="sum")
+
+
+@deviation
+def nan_passed_over(asked: Deviating) -> tuple[Expected, ...]:
+    """Maxima and minima: NaN is -inf, of ReduceMin inf, and of MaxRoiPool the least finite number."""
+    name, x = next(iter(asked.inputs.items()))
+    least = {"ReduceMin": np.inf, "MaxRoiPool": np.finfo(x.array.dtype).min}.get(asked.operator.name, -np.inf)
+    passed = np.where(np.isnan(x.array), least, x.array).astype(x.array.dtype)
+    return asked.formula(inputs={**asked.inputs, name: Tensor(x.dtype, passed)})
