@@ -319,7 +319,15 @@ class Operator(NamedTuple):
     def broken_rule(self, call: Call) -> str | None:
         """Return the rule that types, shapes, attributes and constants break, the operator's own or its
         family's."""
-        return self.rule(call) or self.family.broken_rule(self, call)
+        return self.rule(call) or self.family.broken_rule(self, call) or self._unlike_constants(call)
+
+    def _unlike_constants(self, call: Call) -> str | None:
+        for name, rank in self.constants.items():
+            if name in call.inputs and rank != UNKNOWN:
+                found = len(call.inputs[name].shape)
+                if found > 1 or found < rank:
+                    return f"{name} is a list" if rank else f"{name} is a scalar"
+        return None
 
     def broken(self, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """Return the rule that a call with its elements breaks, or None."""

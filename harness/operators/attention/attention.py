@@ -122,7 +122,8 @@ def _masked(x: Bounded, mask: Any, reached: Array) -> tuple[Bounded, Array]:
 
 
 def weights(x: Bounded, dead: Array, call: Call) -> Bounded:
-    """Return the softmax of scores, computed in the type that is asked for; exactly 0 where a score is -inf."""
+    """Return the softmax of scores, computed in the type that is asked for; exactly 0 where a score is -inf. Where all are, and
+    no mask says so, nothing is claimed."""
     if not x.shape[-1]:
         return x
     own = x.arithmetic.form.dtype
@@ -132,7 +133,9 @@ def weights(x: Bounded, dead: Array, call: Call) -> Bounded:
     most = where(dead, np.zeros(dead.shape), wide.max(-1, keepdims=True))
     e = where(shut, zero, exp(where(shut, zero, wide) - most))
     total = where(dead, np.ones(dead.shape), e.sum(-1, keepdims=True))
-    return converted(where(shut, zero, e / total), own)
+    lost = shut.all(-1, keepdims=True) & ~dead
+    open_ = Bounded(zero, np.full(x.shape, np.inf), wide.arithmetic)
+    return converted(where(lost, open_, where(shut, zero, e / total)), own)
 
 
 OPERATOR = Operator("Attention", Attending(), bounded(attention))

@@ -359,6 +359,8 @@ def _past(name: str) -> Any:
             len(sizes) != 3 or sizes[0] != sizes[1] or sum(sizes) != n["W"] or sizes[2] % n["num_heads"]
         ):
             return "hidden sizes of queries, keys and values, the first two alike"
+        if name == "past" and not sizes and n["W"] % 3:
+            return "one matrix makes queries, keys and values, each of a third of its columns"
         return None if n["num_heads"] > 0 and n.get("H", 0) > 0 else "heads divide the hidden size"
 
     return rule
@@ -529,7 +531,13 @@ OPERATORS = (
             "input: B S D | B N S H; position_ids: B S | 1; cos_cache: M R; sin_cache: M R",
             "*",
             {"R": lambda n: n["H"] // 2},
-            lambda n, _: "heads of twice the angles" if n.get("H", n.get("D")) % (2 * n["R"]) else None,
+            lambda n, _: (
+                "heads of twice the angles"
+                if n.get("H", n.get("D")) % (2 * n["R"])
+                else "as many tokens as the caches have rows, or fewer"
+                if n["S"] > n["M"]
+                else None
+            ),
             defaults={"M": 11},
             chosen={
                 "position_ids": (

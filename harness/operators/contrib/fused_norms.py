@@ -143,6 +143,17 @@ def _no_groups(n: Dimensions, _call: Call) -> str | None:
     return None if n["groups"] > 0 and n["C"] % n["groups"] == 0 else "groups divide the channels"
 
 
+def _unlike_branches(n: Dimensions, call: Call) -> str | None:
+    branches = n["num_branches"] or (call.shapes[0][-2:-1] or (1,))[0]
+    if n["num_branches"] and n["H"] % branches:
+        return "num_branches divides the last dimension"
+    size = n["H"] // branches if n["num_branches"] else n["H"]
+    like = ((size,), (branches * size,), (branches, size))
+    return (
+        None if all(each in like for each in call.shapes[1:]) else "scale has the shape (H), (C H) or (C, H)"
+    )
+
+
 def _lengths(raw: Array) -> Array:
     return np.asarray(np.arange(raw.shape[1]) < 1 + raw[:, :1] % raw.shape[1])
 
@@ -156,7 +167,10 @@ OPERATORS = (
     Operator(
         "com.microsoft.SkipSimplifiedLayerNormalization",
         Dimensioned(
-            "input: ... H; skip: ... H; gamma: H; bias: H", "... H; ... 1; ... 1; ... H", types=_saved
+            "input: ... H; skip: ... H; gamma: H; bias: H",
+            "... H; ... 1; ... 1; ... H",
+            rule=lambda n, _: None if len(n["..."]) in (1, 2) else "two or three dimensions",
+            types=_saved,
         ),
         bounded(skip_rms_norm),
     ),
@@ -203,6 +217,8 @@ OPERATORS = (
         bounded(gated_rms_norm),
     ),
     Operator(
-        "com.microsoft.BranchwiseRMSNorm", Dimensioned("X: ... H; scale: *", "... H"), bounded(rms_by_branch)
+        "com.microsoft.BranchwiseRMSNorm",
+        Dimensioned("X: ... H; scale: *", "... H", rule=_unlike_branches),
+        bounded(rms_by_branch),
     ),
 )

@@ -155,6 +155,14 @@ class FusedConvolving(Convolving):
             else super().shape(operator, name, relation, call)
         )
 
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of convolutions, and the shape of Z."""
+        if wrong := super().broken_rule(operator, call):
+            return wrong
+        z = call.inputs.get("Z")
+        like = z is None or z.shape == (call.first.shape[0], self.channels(call), *self.extents(call))
+        return None if like else "Z has the shape of the output"
+
 
 def _channels_first(call: Call) -> Call:
     """Return a call with the channels of X behind the batch."""

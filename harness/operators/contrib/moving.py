@@ -69,6 +69,13 @@ def _flat(call: Call) -> Call:
     return call._replace(constants=flat, opset=18)
 
 
+def _unlike_pads(call: Call) -> str | None:
+    pads, *value = call.shapes[1:3]
+    if pads[:-1] not in ((), (1,)):
+        return "pads is a list, or a matrix of one row"
+    return "value is a scalar or a list" if any(len(each) > 1 for each in value) else None
+
+
 # every window of `size` elements along `dim`, `step` apart, in a last dimension                   (UnfoldTensor)
 def unfold(input: Array, dim: int, size: int, step: int) -> Array:
     windows = np.lib.stride_tricks.sliding_window_view(input, size, axis=dim)
@@ -210,7 +217,7 @@ OPERATORS = (
         "com.microsoft.Pad",
         MOVING,
         moved(pad),
-        lambda call: padding.OPERATOR.rule(_flat(call)),
+        lambda call: _unlike_pads(call) or padding.OPERATOR.rule(_flat(call)),
         constants={"pads": UNKNOWN},
         domains=padding.OPERATOR.domains,
     ),

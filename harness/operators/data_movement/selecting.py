@@ -48,12 +48,11 @@ def nonzero(X: Array) -> Array:  # noqa: N803 - as ONNX calls it
 def unique(X: Array, sorted: int, axis: int | None = None) -> tuple[Array, ...]:  # noqa: N803 - as ONNX calls it
     """Find what there is, with the places of first occurrence, of each element among what there is, and how
     often."""
-    kinds, ranks = np.unique(X.reshape(-1), return_inverse=True)  # texts by their order, which NumPy wants
-    found, first, inverse, counts = np.unique(ranks.reshape(X.shape), True, True, True, axis=axis)
-    found = kinds[found]
+    _, ranks = np.unique(X.reshape(-1), return_inverse=True)  # texts by their order, which NumPy wants
+    _, first, inverse, counts = np.unique(ranks.reshape(X.shape), True, True, True, axis=axis)
     order = np.arange(len(first)) if sorted else np.argsort(first)
     back = np.argsort(order)
-    values = np.take(found, order, 0 if axis is None else axis)
+    values = np.take(X, first[order], axis)
     return (
         values,
         first[order].astype(np.int64),

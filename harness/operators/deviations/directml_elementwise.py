@@ -133,3 +133,11 @@ def _numbers(tensor: Tensor) -> Array:
         if DTYPES[tensor.dtype].is_float
         else tensor.array.astype(np.float64)
     )
+
+
+@deviation
+def nan_above_every_alpha(asked: Deviating) -> tuple[Expected, ...]:
+    """ThresholdedRelu: NaN is kept."""
+    (found,), x = asked.formula(), asked.inputs["X"]
+    assert isinstance(found, Exact)
+    return (Exact(Tensor(x.dtype, np.where(np.isnan(x.array), x.array, found.tensor.array))),)

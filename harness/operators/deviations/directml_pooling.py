@@ -35,7 +35,7 @@ def rounds_windows_up(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def from_the_least(asked: Deviating) -> tuple[Expected, ...]:
     """MaxPool and GlobalMaxPool: the greatest of the elements and the least finite number, which also stands for a
-    window without elements; its place is 0."""
+    window without elements, whose place is 0, or with NaN alone."""
     x = asked.inputs["X"]
     least = -FORMATS[x.dtype].largest if x.dtype in FORMATS else np.iinfo(x.array.dtype).min
     found = asked.formula(inputs={"X": _at_least(x, least)})
@@ -51,7 +51,7 @@ def candidates_of(found: Expected) -> tuple[Tensor, ...]:
 
 
 def _at_least(tensor: Tensor, least: float) -> Tensor:
-    return Tensor(tensor.dtype, np.maximum(tensor.array, tensor.array.dtype.type(least)))
+    return Tensor(tensor.dtype, np.fmax(tensor.array, tensor.array.dtype.type(least)))
 
 
 @deviation

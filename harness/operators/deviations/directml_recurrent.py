@@ -16,11 +16,14 @@ from harness.operators.recurrence.recurrences import FUNCTIONS
 
 @deviation
 def not_clipped(asked: Deviating) -> tuple[Expected, ...]:
-    """RNN and GRU: clip is not read. LSTM: it bounds the arguments of f and g, and not that of h."""
+    """RNN and GRU: clip is not read, and arguments are held to the largest number, NaN to the least.
+    LSTM: it bounds the arguments of f and g, and not that of h."""
     clip = asked.call.parameter("clip")
     if clip is None:
         raise Undefined("no clip")
-    changed: Value = (clip, clip, np.inf) if asked.operator.name == "LSTM" else np.inf
+    changed: Value = (
+        (clip, clip, np.inf) if asked.operator.name == "LSTM" else FORMATS[asked.call.first.dtype].largest
+    )
     return tuple(_known(found) for found in asked.formula(clip=changed) if isinstance(found, Approx))
 
 

@@ -109,3 +109,17 @@ def flat_sizes(asked: Deviating) -> tuple[Expected, ...]:
     """SplitToSequence: split in one dimension."""
     split = asked.inputs["split"]
     return asked.formula(inputs={**asked.inputs, "split": Tensor(split.dtype, split.array.reshape(-1))})
+
+
+@deviation
+def rows_alike_from_a_nan_on(asked: Deviating) -> tuple[Expected, ...]:
+    """Unique along an axis: a slice is that before it which is equal up to the first NaN of either."""
+    x, axis = asked.inputs["X"], asked.call.parameter("axis")
+    rows = np.moveaxis(x.array, axis, 0).copy()
+    for n, row in enumerate(rows):
+        for before in rows[:n]:
+            unlike = np.flatnonzero(row.reshape(-1) != before.reshape(-1))
+            if not unlike.size or np.isnan((row + before).reshape(-1)[unlike[0]]):
+                rows[n] = before
+                break
+    return asked.formula(inputs={**asked.inputs, "X": Tensor(x.dtype, np.moveaxis(rows, 0, axis))})

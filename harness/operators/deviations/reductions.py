@@ -51,3 +51,12 @@ def same_as_pads(asked: Deviating) -> tuple[Expected, ...]:
     added."""
     pads = TRANSPOSED.window(asked.call).pads
     return asked.formula(auto_pad="NOTSET", pads=pads)
+
+
+@deviation
+def nan_passed_over(asked: Deviating) -> tuple[Expected, ...]:
+    """Maxima and minima: NaN is -inf, of ReduceMin inf, and of MaxRoiPool the least finite number."""
+    name, x = next(iter(asked.inputs.items()))
+    least = {"ReduceMin": np.inf, "MaxRoiPool": np.finfo(x.array.dtype).min}.get(asked.operator.name, -np.inf)
+    passed = np.where(np.isnan(x.array), least, x.array).astype(x.array.dtype)
+    return asked.formula(inputs={**asked.inputs, name: Tensor(x.dtype, passed)})

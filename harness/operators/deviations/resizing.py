@@ -65,3 +65,11 @@ def not_resized(asked: Deviating) -> tuple[Expected, ...]:
 def keys_cubic(asked: Deviating) -> tuple[Expected, ...]:
     """Upsample: cubic as Resize has it, with the coefficient -0.75."""
     return asked.formula(cubic_coeff_a=-0.75)
+
+
+@deviation
+def far_behind_is_far_before(asked: Deviating) -> tuple[Expected, ...]:
+    """GridSample: what is too far behind the end for int64 is taken for what is far before the beginning."""
+    grid = asked.inputs["grid"]
+    far = np.where(grid.array > 2.0**62, -np.inf, grid.array).astype(grid.array.dtype)
+    return asked.formula(inputs={**asked.inputs, "grid": Tensor(grid.dtype, far)})

@@ -59,7 +59,7 @@ def shrink(x: Any, bias: float, lambd: float) -> Any:
     if not isinstance(x, Bounded):
         kind = x.dtype.type
         return np.where(x < -lambd, x + kind(bias), np.where(x > lambd, x - kind(bias), kind(0)))
-    return where(x.value < -lambd, x + bias, where(x.value > lambd, x - bias, x * 0.0))
+    return where(x.value < -lambd, x + bias, where(x.value > lambd, x - bias, 0.0))
 
 
 # alpha (exp(x) - 1) for x < 0, x for x >= 0                         (Elu)

@@ -27,8 +27,10 @@ class Dropping(Computing):
         return ()
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Training, whose results are random."""
-        return "in training the results are random" if call.parameter("training_mode", False) else None
+        """Training, whose results are random, and a ratio out of range, of which ONNX Runtime says so in every mode."""
+        if call.parameter("training_mode", False):
+            return "in training the results are random"
+        return None if 0 <= call.parameter("ratio", 0.5) < 1 else "ratio in [0, 1)"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape of data, twice."""

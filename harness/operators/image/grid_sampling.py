@@ -89,6 +89,11 @@ def _held(call: Call, indices: Indices, length: int) -> tuple[Indices, NDArray[n
     return np.clip(indices, 0, length - 1), outside & (padding == "zeros")
 
 
+def _whole(x: Array) -> Indices:
+    """Return integers, those far outside held to what int64 has; NaN, of which ONNX says nothing, is far outside too."""
+    return np.asarray(np.nan_to_num(np.clip(x, -(2.0**62), 2.0**62), nan=-(2.0**62)), np.int64)
+
+
 def _nearest(call: Call, x: Array, places: list[Bounded]) -> list[Array]:
     """Choose by rounding; where the error of a place reaches a tie, or nothing says how a tie is rounded,
     either neighbour."""
@@ -96,8 +101,8 @@ def _nearest(call: Call, x: Array, places: list[Bounded]) -> list[Array]:
     for place, length in zip(places, x.shape[2:], strict=True):
         low, high = place.value - place.error, place.value + place.error
         tied = (call.opset < 20) | (low < 0) | (high > length - 1)
-        lower.append(np.where(tied, np.ceil(low - 0.5), np.rint(low)).astype(np.int64))
-        upper.append(np.where(tied, np.floor(high + 0.5), np.rint(high)).astype(np.int64))
+        lower.append(_whole(np.where(tied, np.ceil(low - 0.5), np.rint(low))))
+        upper.append(_whole(np.where(tied, np.floor(high + 0.5), np.rint(high))))
     found = []
     for number_ in range(2 ** len(places)):
         picked = [(upper if number_ >> n & 1 else lower)[n] for n in range(len(places))]
@@ -115,7 +120,7 @@ def _weighted(call: Call, x: Bounded, places: list[Bounded], mode: str) -> Bound
     offsets = np.arange(-reach, reach + 2)[:, None]
     taps, weights = [], []
     for place, length in zip(places, x.shape[2:], strict=True):
-        indices = np.floor(place.value)[:, None].astype(np.int64) + offsets
+        indices = _whole(np.floor(place.value))[:, None] + offsets
         away = abs(place[:, None] - number(indices, x.arithmetic))
         exact = ((place.error == 0) & resampling.fine_fraction(place.value))[:, None]
         weight = exact_where(filter_(exact_where(away, exact)), exact)

@@ -134,6 +134,8 @@ class Suppressing(Family):
             return "boxes are [num_batches, spatial_dimension, 4]"
         if len(scores) != 3 or (scores[0], scores[2]) != boxes[:2]:
             return "scores are [num_batches, num_classes, spatial_dimension]"
+        if any(each not in ((), (1,)) for each in call.shapes[2:]):
+            return "the limits are scalars, or have one element"
         return None if 0 <= limits(call)[1] <= 1 else "iou_threshold in [0, 1]"
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
@@ -173,5 +175,5 @@ OPERATOR = Operator(
     "NonMaxSuppression",
     Suppressing(),
     decided(non_max_suppression),
-    constants={"max_output_boxes_per_class": 1, "iou_threshold": 1, "score_threshold": 1},
+    constants={"max_output_boxes_per_class": UNKNOWN, "iou_threshold": UNKNOWN, "score_threshold": UNKNOWN},
 )

@@ -96,7 +96,8 @@ def array_feature_extractor(X: Array, Y: Array) -> Array:
 def one_hot_encoder(X: Array, call: Call) -> Array:
     categories = call.parameter("cats_strings" if X.dtype.kind == "O" else "cats_int64s")
     every = np.array(categories, object if X.dtype.kind == "O" else X.dtype)
-    return np.asarray(X[..., None] == every).astype(np.float32)
+    whole = np.trunc(X) if X.dtype.kind == "f" else X  # ONNX: the data will be cast to integers
+    return np.asarray(whole[..., None] == every).astype(np.float32)
 
 
 _LABELS = {"int64s": "int64", "floats": "float32", "strings": "string", "tensor": ""}
@@ -310,6 +311,13 @@ _COLUMNS = (
     Chosen("in_range", lambda raw, n: raw % n["C"]),
     Chosen("beyond", lambda raw, n: raw % 3 + n["C"], "indices within the last dimension"),
 )
+
+
+def _lacks_features(call: Call) -> str | None:
+    wanted = max(call.parameter("nodes_featureids"), default=0)
+    return None if wanted < call.first.shape[-1] else "X has the features that nodes compare"
+
+
 _ROWS = Dimensioned("X: N C", "N n_targets")
 
 OPERATORS = (
@@ -407,7 +415,7 @@ OPERATORS = (
         ),
         options=_beyond_the_map,
     ),
-    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor)),
-    _classifier("TreeEnsembleClassifier", "classlabels_int64s", decided(tree_ensemble_classifier)),
-    Operator("ai.onnx.ml.TreeEnsemble", _ROWS, decided(tree_ensemble)),
+    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor), _lacks_features),
+    _classifier("TreeEnsembleClassifier", "classlabels_int64s", decided(tree_ensemble_classifier), _lacks_features),
+    Operator("ai.onnx.ml.TreeEnsemble", _ROWS, decided(tree_ensemble), _lacks_features),
 )  # fmt: skip

@@ -61,7 +61,8 @@ def max_pool(x: Array, call: Call, storage_order: int = 0) -> tuple[Array | Eith
     flat = np.arange(planes[0] * planes[1]).reshape(*planes, *[1] * len(extents)) * plane.size + plane
     elements = int(np.prod(call.parameter("kernel_shape")))
     places = windows_of(flat, call, -1).reshape(*found.shape, elements)
-    here = (taken.reshape(*found.shape, elements) == found[..., None]) & (places >= 0)
+    each = taken.reshape(*found.shape, elements)
+    here = ((each == found[..., None]) | (each != each)) & (places >= 0)  # a NaN is the greatest here
     first = np.take_along_axis(places, np.argmax(here, axis=-1)[..., None], axis=-1)
     choices = np.where(here, places, first)
     return zeros_of_either_sign(found, taken, kernel_axes(call)), Either(

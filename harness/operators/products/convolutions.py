@@ -61,7 +61,7 @@ class IntegerConvolving(Convolving):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """The shapes of the zero points, beside the rules of convolutions."""
         zero = call.inputs.get("x_zero_point")
-        if zero is not None and prod(zero.shape) != 1:
+        if zero is not None and zero.shape not in ((), (1,)):
             return "x_zero_point is a scalar"
         zero = call.inputs.get("w_zero_point")
         if zero is not None and zero.shape not in ((), (1,), (weights(call)[0],)):

@@ -118,7 +118,7 @@ class QuantisedProducts(_Scales, Products):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of products, and the shapes of scales."""
         for name, each in call.inputs.items():
-            if name not in ("a", "b") and prod(each.shape) != 1 and each.shape != _lines(call, name):
+            if name not in ("a", "b") and each.shape not in ((), (1,), _lines(call, name)):
                 return (
                     "one scale and zero point for the whole tensor, each row of a and y, or each column of b"
                 )
@@ -172,11 +172,7 @@ class QuantisedConvolving(_Scales, Convolving):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of convolutions, and the shapes of scales."""
         for name, each in call.inputs.items():
-            if (
-                name.endswith(("_scale", "_zero_point"))
-                and prod(each.shape) != 1
-                and not name.startswith("w")
-            ):
+            if name.endswith(("_scale", "_zero_point")) and name[0] != "w" and each.shape not in ((), (1,)):
                 return "one scale and zero point for the whole tensor"
             if name in ("w_scale", "w_zero_point") and each.shape not in ((), (1,), (weights(call)[0],)):
                 return "one scale and zero point of w, or one for each output"

@@ -16,7 +16,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
-from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh
+from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh, where
 from harness.operators.computing import Computing
 from harness.operators.elementwise import activations
 
@@ -31,9 +31,15 @@ class Function(NamedTuple):
     beta: float | None = None
 
 
+def _or(value: float, x: Bounded, found: Bounded) -> Bounded:
+    """Return what is found of x, and a value of which nothing is claimed where x is NaN: ONNX's Relu and clip do not say."""
+    open_ = Bounded(np.full(x.shape, value), np.full(x.shape, np.inf), x.arithmetic)
+    return where(np.isnan(x.value), open_, found)
+
+
 # f(x, alpha, beta), as ONNX RNN lists them
 FUNCTIONS: dict[str, Function] = {
-    "Relu": Function(lambda x, a, b: maximum(x, 0.0)),
+    "Relu": Function(lambda x, a, b: _or(0.0, x, maximum(x, 0.0))),
     "Tanh": Function(lambda x, a, b: tanh(x)),
     "Sigmoid": Function(lambda x, a, b: sigmoid(x)),
     "Affine": Function(lambda x, a, b: x * a + b, 1.0, 0.0),
@@ -71,7 +77,8 @@ def _made(name: str, alphas: Iterator[float], betas: Iterator[float], clip: floa
     beta = 0.0 if function.beta is None else next(betas, float(np.float32(function.beta)))
 
     def apply(x: Bounded) -> Bounded:
-        return function.of(x if clip is None else maximum(minimum(x, clip), -clip), alpha, beta)
+        held = x if clip is None else _or(-clip, x, maximum(minimum(x, clip), -clip))
+        return function.of(held, alpha, beta)
 
     return apply
 
