@@ -536,6 +536,8 @@ OPERATORS = (
                 if n.get("H", n.get("D")) % (2 * n["R"])
                 else "as many tokens as the caches have rows, or fewer"
                 if n["S"] > n["M"]
+                else "caches of half of rotary_embedding_dim"
+                if n.get("rotary_embedding_dim", 0) not in (0, 2 * n["R"])
                 else None
             ),
             defaults={"M": 11},
