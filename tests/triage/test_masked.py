@@ -152,3 +152,12 @@ def test_another_wrong_output_than_the_earlier_run_s_is_a_change(tmp_path: Path)
     assert run("ulp", *baseline) == (0, {"expected"})
     assert run("nan", *baseline) == (1, {"changed"})
     assert run("ulp", *baseline, seed=1)[0] == 0
+
+
+def test_nan_is_planted_where_none_is_due() -> None:
+    given = Tensor("float32", np.array([0, 0, 7], np.float32))
+    due = Tensor("float32", np.array([np.nan, np.nan, 7], np.float32))
+    names = {name: outputs[0].array for name, outputs in planted((given,), (Exact(due),))}
+    assert np.array_equal(names["NaN"], [0, 0, np.nan], equal_nan=True)
+    every = Tensor("float32", np.full(3, np.nan, np.float32))
+    assert "NaN" not in dict(planted((given,), (Exact(every),)))

@@ -34,9 +34,9 @@ Outputs = tuple[Tensor, ...]
 def planted(outputs: Outputs, expected: tuple[Expected, ...] | None) -> Iterator[tuple[str, Outputs]]:
     """Yield outputs that differ from those given, each with its name.
 
-    The first output of whose elements something is claimed changes: every element, one element, one NaN, the other
-    sign, ten times the difference from what is expected, another rank, another element type. Elements of which nothing
-    is claimed stay. A change that leaves the elements as they are, or that the type cannot hold, is left out; a NaN
+    The first output of whose elements something is claimed changes: every element, one element, one NaN where none
+    is due, the other sign, ten times the difference from what is expected, another rank, another element type. Elements
+    of which nothing is claimed stay. A change that leaves the elements as they are, or that the type cannot hold, is left out; a NaN
     stays a NaN whatever its bits are.
     """
     matched = expected if expected is not None and len(expected) == len(outputs) else (None,) * len(outputs)
@@ -84,15 +84,16 @@ def _values(given: Tensor, wanted: Expected | None) -> Iterator[tuple[str, Array
         one = numbers.copy()
         one[-1] = other[-1]
         yield "one element", _stored(dtype, one)
+        alike = wanted is not None and (wanted.dtype, wanted.shape) == (dtype, given.array.shape)
+        right = _numbers(nearest(wanted)) if wanted is not None and alike else numbers
         if DTYPES[dtype].is_float:
+            places = np.flatnonzero(~np.isnan(numbers) & ~np.isnan(right))
             nan = numbers.copy()
-            nan[len(nan) // 2] = np.nan
-            if not np.isnan(numbers[len(nan) // 2]):
-                yield "NaN", _stored(dtype, nan)
+            nan[places[len(places) // 2 :][:1]] = np.nan
+            yield "NaN", _stored(dtype, nan)
         if numbers.dtype.kind in "if":
             yield "another sign", _stored(dtype, np.where(numbers == 0, numbers, -numbers))
-            if wanted is not None and (wanted.dtype, wanted.shape) == (dtype, given.array.shape):
-                right = _numbers(nearest(wanted))
+            if wanted is not None and alike:
                 wrong = WrongElements(wanted, given).places.reshape(-1)
                 far = wrong & np.isfinite(numbers) & np.isfinite(right)
                 away = np.where(far, right + 10 * (numbers - right), numbers)
