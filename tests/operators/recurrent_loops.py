@@ -32,7 +32,7 @@ def apply(name: str, x: float, alpha: float, beta: float) -> float:
     if name == "Tanh":
         return tanh(x)
     if name == "Sigmoid":
-        return 1 / (1 + exp(-x)) if x > -700 else 0.0
+        return 0.0 if x <= -700 else 1 / (1 + exp(-x))
     if name == "Affine":
         return alpha * x + beta
     if name == "LeakyRelu":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.model.case import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.model.caseid import directml_terms, option_terms
@@ -198,7 +198,10 @@ class Combinations:
             wanted = relation
         try:
             found = self.operator.family.shape(self.operator, name, wanted, call)
-        except (KeyError, AssertionError) as error:
+            every: Any = found if parameter.variadic or found is None else (found,)
+            if not all(isinstance(extent, int) for shape in every or () for extent in shape):
+                raise TypeError("extents are integers")
+        except (KeyError, AssertionError, TypeError) as error:
             given = (
                 wanted
                 if isinstance(wanted, str)
@@ -208,12 +211,8 @@ class Combinations:
             raise Impossible from error
         if found is None:
             raise Impossible
-        if not parameter.variadic:
-            yield name, _one(found)
-            return
-        for number, each in enumerate(found):
-            assert isinstance(each, tuple)
-            yield f"{name}.{number}", each
+        for number, each in enumerate(every):
+            yield f"{name}.{number}" if parameter.variadic else name, each
 
     def _choice(self, name: str, key: str, choice: Choice | Nth, call: Call) -> Choice:
         if not isinstance(choice, Nth):
@@ -372,10 +371,6 @@ def _decisive(name: str, dtype: str, shape: Shape, elements: Elements) -> Tensor
 
 def _written(choice: Choice) -> str:
     return str(list(choice)) if isinstance(choice, tuple) else str(choice)
-
-
-def _one(found: Shape | tuple[Shape, ...]) -> Shape:
-    return tuple(extent for extent in found if isinstance(extent, int))
 
 
 def _numbers(value: Value) -> Elements:
