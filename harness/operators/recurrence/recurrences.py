@@ -31,15 +31,15 @@ class Function(NamedTuple):
     beta: float | None = None
 
 
-def _or(value: float, x: Bounded, found: Bounded) -> Bounded:
-    """Return what is found of x, and a value of which nothing is claimed where x is NaN: ONNX's Relu and clip do not say."""
-    open_ = Bounded(np.full(x.shape, value), np.full(x.shape, np.inf), x.arithmetic)
-    return where(np.isnan(x.value), open_, found)
+def _open_for_nan(x: Bounded, value: float, result: Bounded) -> Bounded:
+    """Return the result, and `value` with an infinite bound where x is NaN, of which ONNX's Relu and clip leave the result open."""
+    unclaimed = Bounded(np.full(x.shape, value), np.full(x.shape, np.inf), x.arithmetic)
+    return where(np.isnan(x.value), unclaimed, result)
 
 
 # f(x, alpha, beta), as ONNX RNN lists them
 FUNCTIONS: dict[str, Function] = {
-    "Relu": Function(lambda x, a, b: _or(0.0, x, maximum(x, 0.0))),
+    "Relu": Function(lambda x, a, b: _open_for_nan(x, 0.0, maximum(x, 0.0))),
     "Tanh": Function(lambda x, a, b: tanh(x)),
     "Sigmoid": Function(lambda x, a, b: sigmoid(x)),
     "Affine": Function(lambda x, a, b: x * a + b, 1.0, 0.0),
@@ -77,7 +77,7 @@ def _made(name: str, alphas: Iterator[float], betas: Iterator[float], clip: floa
     beta = 0.0 if function.beta is None else next(betas, float(np.float32(function.beta)))
 
     def apply(x: Bounded) -> Bounded:
-        held = x if clip is None else _or(-clip, x, maximum(minimum(x, clip), -clip))
+        held = x if clip is None else _open_for_nan(x, -clip, maximum(minimum(x, clip), -clip))
         return function.of(held, alpha, beta)
 
     return apply

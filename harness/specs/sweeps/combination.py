@@ -198,8 +198,8 @@ class Combinations:
             wanted = relation
         try:
             found = self.operator.family.shape(self.operator, name, wanted, call)
-            every: Any = found if parameter.variadic or found is None else (found,)
-            if not all(isinstance(extent, int) for shape in every or () for extent in shape):
+            every: Any = () if found is None else found if parameter.variadic else (found,)
+            if not all(isinstance(extent, int) for shape in every for extent in shape):
                 raise TypeError("extents are integers")
         except (KeyError, AssertionError, TypeError) as error:
             given = (
