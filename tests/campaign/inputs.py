@@ -72,7 +72,7 @@ def _child(
             os._exit(0)
     os.close(writing)
     buffer = b""
-    at, kind = numbers.start, ""
+    at, kind, read = numbers.start, "", False
     try:
         while True:
             if not select.select([reading], [], [], seconds)[0]:
@@ -84,11 +84,14 @@ def _child(
             *lines, buffer = (buffer + data).split(b"\n")
             for line in lines:
                 at, kind, done, problem = json.loads(line)
+                read = True
                 if done:
                     yield at, kind, problem
                     kind = ""
         if kind:
             yield at, kind, "the process that read it ended"
+        elif not read:
+            raise RuntimeError(f"the process that reads the files ended before file {at}")
     finally:
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):

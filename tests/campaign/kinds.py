@@ -188,7 +188,7 @@ def _manifest(folder: Path, data: bytes, rng: random.Random) -> None:
 
 def _model(folder: Path, data: bytes, rng: random.Random) -> None:
     models = folder / "models"
-    path = next(iter(sorted(models.glob("*.onnx"))))
+    path = next(iter(sorted(models.rglob("*.onnx"))))
     _written(path, data)
     _command("compile", folder / "Round.yaml", *rng.choice(((), ("--check",))), "-o", models)
 
@@ -276,7 +276,7 @@ KINDS: dict[str, Kind] = {
     "manifest": Kind(TEXT, lambda _: [b"0123456789abcdef0123 3 Round@22\n" * 40], _manifest),
     "model": Kind(
         BYTES,
-        lambda folder: [path.read_bytes() for path in sorted((folder / "models").glob("*.onnx"))],
+        lambda folder: [path.read_bytes() for path in sorted((folder / "models").rglob("*.onnx"))],
         _model,
     ),
     "stamp": Kind(LINES, _of("cache/runtimes/onnxruntime-1.22.1/stamp.json"), _stamp),

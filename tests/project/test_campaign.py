@@ -59,6 +59,12 @@ def test_a_defect_is_found(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input-0", "input-1"]
 
 
+def test_a_kind_without_files_ends_the_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "model", KINDS["model"]._replace(whole=lambda _: []))
+    with pytest.raises(RuntimeError, match="ended before file 0"):
+        input_campaign(1, 1, tmp_path, 60.0, ["model"])
+
+
 def test_what_a_round_must_not_leave(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path / "script.yaml", 1)
     (tmp_path / "tmp" / "harness-scratch-1").mkdir(parents=True)
