@@ -25,6 +25,7 @@ from harness.operators.bounded import (
     squeeze,
     where,
 )
+from harness.operators.bounded.number import Mask
 
 Axes = int | tuple[int, ...]
 
@@ -78,7 +79,8 @@ def conv(
     """`pads` are the begins of all spatial axes, then the ends; X is [N, C, spatial], W [M, C / group,
     kernel], B [M]."""
     spatial = x.ndim - 2
-    padded = pad(x, [(0, 0), (0, 0), *zip(pads[:spatial], pads[spatial:], strict=True)])
+    added = [(0, 0), (0, 0), *zip(pads[:spatial], pads[spatial:], strict=True)]
+    padded = pad(x, added)
     parts = zip(split(padded, group, axis=1), split(w, group), strict=True)
     y = concatenate(
         [
@@ -87,10 +89,16 @@ def conv(
         ],
         axis=1,
     )
-    if (
-        any(pads) and not np.isfinite(w.value).all()
-    ):  # 0 times infinity in the padding: implementations may leave it out
-        y = Bounded(y.value, np.full(y.shape, np.inf), y.arithmetic)
+    if any(pads) and not np.isfinite(w.value).all():
+        # 0 times infinity in the padding: implementations may leave it out, which shows where no other product is NaN
+        inside = np.pad(np.ones(x.shape), added)
+
+        def touches(elements: Float64, marked: Mask) -> Mask:
+            parts = zip(np.split(elements, group, axis=1), np.split(marked * 1.0, group), strict=True)
+            return np.concatenate([convolved(p, q, strides, dilations) for p, q in parts], axis=1) > 0
+
+        shows = touches(1 - inside, ~np.isfinite(w.value)) & ~touches(inside, np.isnan(w.value))
+        y = Bounded(y.value, np.where(shows, np.inf, y.error), y.arithmetic)
     return y if b is None else y + b.reshape(-1, *[1] * spatial)
 
 

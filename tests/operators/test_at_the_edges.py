@@ -74,3 +74,66 @@ def test_defaults_of_activations_are_float32(name: str, gates: int) -> None:
         assert isinstance(one, Approx)
         assert isinstance(other, Approx)
         assert np.array_equal(one.value, other.value)
+
+
+def floats(*values: float) -> Tensor:
+    return Tensor("float32", np.array(values, "f4"))
+
+
+def shaped(tensor: Tensor, *shape: int) -> Tensor:
+    return Tensor(tensor.dtype, tensor.array.reshape(shape))
+
+
+def required(name: str, opset: int, inputs: Mapping[str, Tensor], **attributes: Value) -> str:
+    """Return a letter for each element of the output: n where NaN is required, ? where nothing is, = otherwise."""
+    (found,) = expected(name, opset, inputs, attributes)
+    assert isinstance(found, Approx)
+    return "".join(
+        "?" if np.isinf(bound) else "n" if np.isnan(value) else "="
+        for value, bound in zip(found.value.flat, found.bound.flat, strict=True)
+    )
+
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ("w", "elements"),
+    [
+        (
+            (NAN, 1, 1),
+            "?nnn",
+        ),  # the first output has it in the padding alone, where a kernel may leave it out
+        ((1, NAN, 1), "nnnn"),
+        ((INF, 1, 1), "?==="),
+        ((NAN, NAN, NAN), "nnnn"),
+    ],
+)
+def test_what_is_not_finite_in_a_filter_shows_beyond_the_padding(w: tuple[float, ...], elements: str) -> None:
+    inputs = {"X": shaped(floats(1, 2, 3, 4), 1, 1, 4), "W": shaped(floats(*w), 1, 1, 3)}
+    assert required("Conv", 22, inputs, pads=(1, 1)) == elements
+
+
+@pytest.mark.parametrize(
+    ("x", "elements"),
+    [
+        ((NAN, 1, 1, 1), "n?" "n?" "n?" "n?"),  # its factors are 1
+        ((1, NAN, 1, 1), "n?" "?n" "n?" "?n"),  # 1, -j, -1, j
+    ],
+)  # fmt: skip
+def test_a_transform_has_nan_where_its_factor_is_not_0(x: tuple[float, ...], elements: str) -> None:
+    assert required("DFT", 17, {"input": shaped(floats(*x), 1, 4, 1)}, axis=1) == elements
+
+
+def test_what_is_computed_of_nan_alone_is_nan() -> None:
+    nan = floats(NAN, NAN, NAN, NAN)
+    assert required("Det", 22, {"X": shaped(nan, 2, 2)}) == "n"
+    assert required("com.microsoft.Inverse", 1, {"X": shaped(nan, 2, 2)}) == "nnnn"
+    assert required("GlobalLpPool", 22, {"X": shaped(nan, 1, 1, 4)}, p=3) == "n"
+    assert required("Pow", 15, {"X": nan, "Y": floats(0.3, 1, 0, NAN)}) == "nn=n"
+    regions = {
+        "X": shaped(nan, 1, 1, 2, 2),
+        "rois": shaped(floats(0, 0, 1, 1), 1, 4),
+        "batch_indices": Tensor("int64", np.array([0])),
+    }
+    assert required("RoiAlign", 22, regions, output_height=1, output_width=1, sampling_ratio=1) == "n"

@@ -18,7 +18,16 @@ from harness.model.float_formats import Float64, greatest
 from harness.operators.bounded import trigonometry
 from harness.operators.bounded.arithmetic import declared, has
 from harness.operators.bounded.basic_operations import absolute, multiply
-from harness.operators.bounded.number import REFERENCE, UFUNCS, Bounded, Mask, may_overflow, same, settle
+from harness.operators.bounded.number import (
+    REFERENCE,
+    UFUNCS,
+    Bounded,
+    Mask,
+    may_overflow,
+    same,
+    settle,
+    surely_nan,
+)
 
 Evaluate = Callable[[Any], Any]
 
@@ -168,7 +177,9 @@ def power(x: Any, y: Any) -> Bounded:
             )
     whole_power = (y.error == 0) & (np.rint(y.value) == y.value)
     inside = (np.abs(x.value) > x.error) & ((x.value > 0) | whole_power)
-    spread = np.where(certain, 0.0, np.where(inside & ~may_overflow(x) & ~may_overflow(y), spread, np.inf))
+    nan = surely_nan(x) & ~(np.abs(y.value) <= y.error) | surely_nan(y) & ~(np.abs(x.value - 1) <= x.error)
+    open_ = ~(inside & ~may_overflow(x) & ~may_overflow(y))
+    spread = np.where(certain | nan, 0.0, np.where(open_, np.inf, spread))
     own = _power_error(x, y, np.abs(value) + spread)
     given = ~np.isfinite(x.value) | ~np.isfinite(y.value) | (x.value == 0) | np.isnan(value)
     return settle(value, spread, x.arithmetic, own, REFERENCE_ULP, given)

@@ -8,6 +8,7 @@ import numpy as np
 from harness.model.float_formats import Float64
 from harness.operators.base import Operator
 from harness.operators.bounded import Bounded, sqrt
+from harness.operators.bounded.number import surely_nan
 from harness.operators.dimensioned import Chosen, Dimensioned
 from harness.operators.formulas import bounded
 
@@ -24,7 +25,10 @@ def inverse(X: Bounded) -> Bounded:
     unit = np.max(X.arithmetic.form.spacing(np.ones(1))) / 2
     rounding = X.arithmetic.form.spacing(np.abs(exact))
     bound = 4 * n * unit * grown + rounding + np.abs(exact) * 2.0**-50 * n
-    claimed = np.where(np.isnan(bound), np.inf, bound)  # of what overflows nothing is claimed
+    nan = surely_nan(X).all((-1, -2), keepdims=True)
+    claimed = np.where(
+        nan, 0.0, np.where(np.isnan(bound), np.inf, bound)
+    )  # of what overflows nothing is claimed
     return Bounded(exact, claimed, X.arithmetic)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
-from harness.model.expected import Exact, Expected
+from harness.model.expected import Exact, Expected, nearest
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.products.convolving import TRANSPOSED
 
@@ -22,6 +22,15 @@ def nothing_reduced(asked: Deviating) -> tuple[Expected, ...]:
 def axis_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     """Of axis the lower 32 bits count."""
     return asked.formula(axis=int(np.int64(asked.call.parameter("axis")).astype(np.int32)))
+
+
+@deviation
+def maximum_without_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """RoiAlign: the maximum begins with the least finite number, and NaN is none."""
+    (expected,) = asked.formula()
+    found = nearest(expected)
+    array = np.where(np.isnan(found.array), np.finfo(found.array.dtype).min, found.array)
+    return (Exact(Tensor(found.dtype, array)),)
 
 
 @deviation

@@ -10,6 +10,7 @@ from harness.model.dtypes import Array
 from harness.model.float_formats import Float64
 from harness.operators.base import Call, Operator
 from harness.operators.bounded import Bounded, maximum, number, stack
+from harness.operators.bounded.number import surely_nan
 from harness.operators.formulas import bounded
 from harness.operators.image.regions import Aligning
 
@@ -114,7 +115,8 @@ def interpolated(image: Bounded, y: Samples, x: Samples) -> Bounded:
     moved = steep[0] * y.at.error[None, :, None] + steep[1] * x.at.error[None, None, :]
     gone = y.beyond[:, None] | x.beyond[None, :]
     unclear = y.open[:, None] | x.open[None, :]
-    error = np.where(gone, 0.0, found.error + np.nan_to_num(moved, nan=np.inf))
+    nan = np.logical_and.reduce([surely_nan(term) for term in terms])
+    error = np.where(gone | nan, 0.0, found.error + np.nan_to_num(moved, nan=np.inf))
     return Bounded(np.where(gone, 0.0, found.value), np.where(unclear, np.inf, error), found.arithmetic)
 
 

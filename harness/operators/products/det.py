@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import Bounded, number
+from harness.operators.bounded.number import surely_nan
 from harness.operators.bounded.sums import gamma
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
@@ -40,6 +41,7 @@ def det(X: Bounded) -> Bounded:  # noqa: N803 - as ONNX calls it
         most = _expanded(size + moved, False)
         spread = most - _expanded(np.abs(X.value), False) + gamma(n, unit) * most
         spread = np.where(np.isfinite(spread) & (n <= MOST), spread, np.inf)
+        spread = np.where(surely_nan(X).all((-1, -2)), 0.0, spread)
     return Bounded(exact, spread, X.arithmetic)
 
 

@@ -22,6 +22,7 @@ from harness.operators.bounded import (
     stack,
     take,
 )
+from harness.operators.bounded.number import surely_nan
 from harness.operators.bounded.sums import gamma
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -29,6 +30,9 @@ from harness.operators.formulas import bounded
 # DFT:  y[m, k] = sum over n of e**(-2 pi j k n / N) x[m, n]; inverse: e**(2 pi j k n / N), and the sum divided by N
 #       onesided: k from 0 to floor(N / 2); inverse and onesided: of the spectrum y[N - k] = conjugate of y[k], its real part
 # STFT: the DFT of window[n] signal[m, frame * frame_step + n] for each frame
+
+_NOT_ZERO = 2.0**-30
+"""Below it is a part of a root of unity that is 0, as it is computed."""
 
 
 def dft(input: Bounded, call: Call) -> Bounded:
@@ -64,7 +68,7 @@ def transformed(x: Bounded, count: int, inverse: bool) -> Bounded:
     ONNX does not say by which algorithm. In a fast one each result has the roundings of all elements, also
     of those whose root of unity has a part of 0 (Higham, "Accuracy and Stability", 2nd ed., theorem 24.2: an
     error in the norm of the signal), so that the bound has gamma of 2 N + 4 log2 N roundings of the sum of
-    all magnitudes.
+    all magnitudes. In any of them a part is NaN where an element is, whose factor is not 0.
     """
     length, parts = x.shape[-2:]
     turns = np.outer(np.arange(length), np.arange(count)) % max(1, length)
@@ -80,7 +84,8 @@ def transformed(x: Bounded, count: int, inverse: bool) -> Bounded:
         roundings = 2 * length + 4 * int(np.ceil(np.log2(max(2, length))))
         size = (np.abs(flat.value) + flat.error).sum(1, keepdims=True)
         mixed = gamma(roundings, 2 * x.arithmetic.operations * x.arithmetic.accumulator.unit) * size
-        y = Bounded(y.value, y.error + np.nan_to_num(mixed, nan=np.inf), y.arithmetic)
+        nan = surely_nan(flat).astype(np.float64) @ (np.abs(matrix.value) > _NOT_ZERO) > 0
+        y = Bounded(y.value, np.where(nan, 0.0, y.error + np.nan_to_num(mixed, nan=np.inf)), y.arithmetic)
     return y.reshape(*x.shape[:-2], count, 2)
 
 
