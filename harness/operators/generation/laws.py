@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from math import erfc, log, prod, sqrt
+from math import log, prod, sqrt
 from statistics import NormalDist
 from typing import NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.float_formats import FORMATS, Float64
+from harness.operators.bounded.trigonometry import erf
 
 ERROR_RATE = 1e-9
 """How often the elements of a right kernel are taken for wrong ones, at most."""
@@ -62,8 +63,8 @@ class Law(Protocol):
 class _Continuous:
     dtype: str
 
-    def share(self, value: float) -> float:
-        """Return the probability of elements up to a value."""
+    def share(self, values: Float64 | float) -> Float64:
+        """Return the probability of elements up to each value."""
         raise NotImplementedError
 
     def threshold(self, share: float) -> float:
@@ -77,15 +78,12 @@ class _Continuous:
             at = self.threshold(share)
             step = float(FORMATS[self.dtype].ulp(np.array(at)))
             below = int(np.searchsorted(ordered, at, "right"))
-            yield Event(
-                f"elements up to {at:.6g}", below, values.size, self.share(at - step), self.share(at + step)
-            )
+            least, most = (float(self.share(at + sign * step)) for sign in (-1, 1))
+            yield Event(f"elements up to {at:.6g}", below, values.size, least, most)
 
     def centred(self, values: Float64) -> Float64:
         """Return by which part of the law each element is reached, doubled and less 1."""
-        return np.array([2 * self.share(each) - 1 for each in values.reshape(-1).tolist()]).reshape(
-            values.shape
-        )
+        return 2 * self.share(values) - 1
 
 
 @dataclass(frozen=True)
@@ -98,9 +96,9 @@ class Normal(_Continuous):
     def __str__(self) -> str:
         return f"elements of the normal law of mean {self.mean:g} and scale {self.scale:g}"
 
-    def share(self, value: float) -> float:
-        """Return the probability of elements up to a value."""
-        return 0.5 * erfc((self.mean - value) / (self.scale * sqrt(2)))
+    def share(self, values: Float64 | float) -> Float64:
+        """Return the probability of elements up to each value."""
+        return 0.5 + 0.5 * erf((np.asarray(values) - self.mean) / (self.scale * sqrt(2)))
 
     def threshold(self, share: float) -> float:
         """Return the value up to which a part of the elements lies."""
@@ -125,9 +123,9 @@ class Uniform(_Continuous):
     def __str__(self) -> str:
         return f"elements of the uniform law from {self.low:g} to {self.high:g}"
 
-    def share(self, value: float) -> float:
-        """Return the probability of elements up to a value."""
-        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+    def share(self, values: Float64 | float) -> Float64:
+        """Return the probability of elements up to each value."""
+        return np.clip((np.asarray(values) - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def threshold(self, share: float) -> float:
         """Return the value up to which a part of the elements lies."""
@@ -232,15 +230,15 @@ def doubtful(law: Law, values: Float64) -> str | None:
         place = np.unravel_index(int(np.argmin(possible)), values.shape)
         return f"{values[place]:.9g} at {[int(each) for each in place]} cannot be drawn"
     events = [*law.events(values)]
-    flat = law.centred(values).reshape(-1)
-    row = values.shape[-1] if values.ndim else 1
-    lags = sorted({lag for lag in (1, 2, row, prod(values.shape[1:]), flat.size // 2) if 0 < lag < flat.size})
+    row, size = values.shape[-1] if values.ndim else 1, values.size
+    lags = sorted({lag for lag in (1, 2, row, prod(values.shape[1:]), size // 2) if 0 < lag < size})
     limit = _limit(len(events) + len(lags))
     for what, happened, total, least, most in events:
         if total * _divergence(happened / total, least, most) > limit:
             return (
                 f"{happened:,} of {total:,} are {what}, where {total * (least + most) / 2:,.0f} are expected"
             )
+    flat = law.centred(values).reshape(-1)
     for lag in lags:
         if _related(flat[:-lag], flat[lag:], limit):
             return f"elements {lag} apart follow from each other"
