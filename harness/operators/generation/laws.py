@@ -63,7 +63,7 @@ class Law(Protocol):
 class _Continuous:
     dtype: str
 
-    def share(self, values: Float64 | float) -> Float64:
+    def share(self, values: Float64) -> Float64:
         """Return the probability of elements up to each value."""
         raise NotImplementedError
 
@@ -73,13 +73,14 @@ class _Continuous:
 
     def events(self, values: Float64) -> Iterator[Event]:
         """Yield how many elements lie up to each threshold; rounding may move those within a unit in the last place."""
-        ordered = np.sort(values, axis=None)
-        for share in _SHARES:
-            at = self.threshold(share)
-            step = float(FORMATS[self.dtype].ulp(np.array(at)))
-            below = int(np.searchsorted(ordered, at, "right"))
-            least, most = (float(self.share(at + sign * step)) for sign in (-1, 1))
-            yield Event(f"elements up to {at:.6g}", below, values.size, least, most)
+        places = np.array([self.threshold(share) for share in _SHARES])
+        step = FORMATS[self.dtype].ulp(places)
+        below = np.searchsorted(np.sort(values, axis=None), places, "right")
+        chances = (self.share(places - step), self.share(places + step))
+        for at, count, least, most in zip(
+            *(each.tolist() for each in (places, below, *chances)), strict=True
+        ):
+            yield Event(f"elements up to {at:.6g}", count, values.size, least, most)
 
     def centred(self, values: Float64) -> Float64:
         """Return by which part of the law each element is reached, doubled and less 1."""
@@ -96,9 +97,9 @@ class Normal(_Continuous):
     def __str__(self) -> str:
         return f"elements of the normal law of mean {self.mean:g} and scale {self.scale:g}"
 
-    def share(self, values: Float64 | float) -> Float64:
+    def share(self, values: Float64) -> Float64:
         """Return the probability of elements up to each value."""
-        return 0.5 + 0.5 * erf((np.asarray(values) - self.mean) / (self.scale * sqrt(2)))
+        return 0.5 + 0.5 * erf((values - self.mean) / (self.scale * sqrt(2)))
 
     def threshold(self, share: float) -> float:
         """Return the value up to which a part of the elements lies."""
@@ -123,9 +124,9 @@ class Uniform(_Continuous):
     def __str__(self) -> str:
         return f"elements of the uniform law from {self.low:g} to {self.high:g}"
 
-    def share(self, values: Float64 | float) -> Float64:
+    def share(self, values: Float64) -> Float64:
         """Return the probability of elements up to each value."""
-        return np.clip((np.asarray(values) - self.low) / (self.high - self.low), 0.0, 1.0)
+        return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def threshold(self, share: float) -> float:
         """Return the value up to which a part of the elements lies."""
