@@ -98,8 +98,8 @@ class WrongElements:
         return np.where(nearest_one == NO_DISTANCE, np.nan, nearest_one.astype(np.float64))
 
     def holds(self, what: float | bool | str, elements: Array) -> NDArray[np.bool_]:
-        """Say which elements are a number (0 and -0 apart), a text, or what a word names: `NaN`, `inf`, `-inf`,
-        `lowest`, `largest`, `subnormal`."""
+        """Say which elements are a number as their type rounds it (0 and -0 apart), a text, or what a word names: `NaN`,
+        `inf`, `-inf`, `lowest`, `largest`, `subnormal`."""
         if not self._measured or (isinstance(what, str) and what not in WORDS):
             return np.asarray(elements == what, np.bool_).reshape(len(self))
         with np.errstate(all="ignore"):
@@ -110,6 +110,8 @@ class WrongElements:
                 below = 0.0 if form is None else form.smallest_normal
                 return np.asarray((elements != 0) & (np.abs(elements) < below))
             number = self._extreme(what) if isinstance(what, str) else what
+            if self.dtype in FORMATS:
+                number = float(FORMATS[self.dtype].rounded(np.array(number, np.float64)))
             same = np.asarray(elements == number)
             return same & (np.signbit(elements) == np.signbit(float(number))) if number == 0 else same
 

@@ -63,6 +63,7 @@ def test_right_elements_are_not_looked_at() -> None:
         (0, "float32", 0.0, -0.0),
         (-0.0, "float32", -0.0, 0.0),
         (1.5, "float16", 1.5, 1.25),
+        (0.33333334, "float32", 1 / 3, 0.3333333),  # as reports print it
         ("NaN", "float64", np.nan, np.inf),
         ("inf", "float32", np.inf, -np.inf),
         ("-inf", "float32", -np.inf, np.inf),
