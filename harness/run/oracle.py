@@ -24,6 +24,9 @@ class OracleError(Exception):
     """The formula of a case gave no result that the case could have."""
 
 
+@np.errstate(
+    all="ignore"
+)  # formulas meet infinities and NaN; NumPy would warn of them in the terminal of a run
 def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
     """Return what each output that the graph gives is held against, in the arithmetic declared of a provider.
 

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness.model.onnx_schemas import operator_schema, opsets_of_versions
+from harness.model.target_info import CPU
 from harness.operators import COLLECTED
 from harness.operators.base import UNKNOWN, Operator
+from harness.run.oracle import oracle
 from harness.specs.reading.load import operator_of
+from tests.plans import selected
+from tests.prepared import prepared_case
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 
@@ -38,3 +42,11 @@ def test_unknown_kind_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="too_high"):
         COLLECTED["GatherND"].kind("indices", "too_high")
     assert COLLECTED["GatherND"].kind("indices", "mixed").negative
+
+
+def test_the_oracle_of_the_largest_numbers_warns_of_nothing() -> None:
+    """A warning is an error here; in a run it would stand in the terminal."""
+    cases = list(selected("GridSample:case=kind_*"))
+    assert any("kind_grid_largest" in case.id for case in cases)
+    for case in cases:
+        oracle(prepared_case(case), CPU)

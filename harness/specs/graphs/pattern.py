@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.model.case import Case, Tensor, Value
+from harness.model.case import Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import OpsetUnavailable, operator_schema
 from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
@@ -213,15 +213,6 @@ class Pattern:
             {name: Attribute(_kind(value), value, False) for name, value in attributes.items()},
             False,
         )
-
-
-def pattern_key(case: Case) -> tuple[int, tuple[tuple[str, str], ...], tuple[tuple[str, Value], ...]]:
-    """Return what `Pattern.filled` takes of a case."""
-    return (
-        case.opset,
-        tuple((each.name, each.dtype) for each in case.inputs),
-        tuple(sorted(case.attributes.items())),
-    )
 
 
 def plain(value: Any) -> Value:
