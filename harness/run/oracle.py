@@ -24,13 +24,12 @@ class OracleError(Exception):
     """The formula of a case gave no result that the case could have."""
 
 
-@np.errstate(
-    all="ignore"
-)  # formulas meet infinities and NaN; NumPy would warn of them in the terminal of a run
+@np.errstate(all="ignore")
 def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
     """Return what each output that the graph gives is held against, in the arithmetic declared of a provider.
 
-    None for an unspecified case on which the operator's formula says nothing. Raises OracleError where the
+    None for an unspecified case on which the operator's formula says nothing. NumPy warns of no infinity or NaN that a
+    formula meets: it would in the terminal of a run. Raises OracleError where the
     formula fails, or gives another shape than the operator's family infers.
     """
     case, call = prepared.case, prepared.call

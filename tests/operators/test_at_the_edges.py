@@ -100,10 +100,7 @@ NAN, INF = np.nan, np.inf
 @pytest.mark.parametrize(
     ("w", "elements"),
     [
-        (
-            (NAN, 1, 1),
-            "?nnn",
-        ),  # the first output has it in the padding alone, where a kernel may leave it out
+        ((NAN, 1, 1), "?nnn"),  # it meets the padding alone in the first output: a kernel may leave it out
         ((1, NAN, 1), "nnnn"),
         ((INF, 1, 1), "?==="),
         ((NAN, NAN, NAN), "nnnn"),

@@ -225,7 +225,7 @@ def test_convolution(strides: Any, pads: Any, dilations: Any, group: int) -> Non
     assert not whole.error.any()
 
 
-def test_padding_with_an_infinite_weight_claims_nothing() -> None:
+def test_nothing_is_claimed_where_an_infinite_weight_meets_the_padding() -> None:
     x, w = np.ones((1, 1, 3), np.float32), np.array([[[1.0, np.inf]]], np.float32)
     for pads, claimed in (((0, 0), [True] * 2), ((1, 0), [True] * 3), ((0, 1), [True, True, False])):
         found = functions.conv(*of(x, w), None, (1,), pads, (1,), 1)

@@ -25,11 +25,9 @@ def inverse(X: Bounded) -> Bounded:
     unit = np.max(X.arithmetic.form.spacing(np.ones(1))) / 2
     rounding = X.arithmetic.form.spacing(np.abs(exact))
     bound = 4 * n * unit * grown + rounding + np.abs(exact) * 2.0**-50 * n
+    bound = np.where(np.isnan(bound), np.inf, bound)  # of what overflows nothing is claimed
     nan = surely_nan(X).all((-1, -2), keepdims=True)
-    claimed = np.where(
-        nan, 0.0, np.where(np.isnan(bound), np.inf, bound)
-    )  # of what overflows nothing is claimed
-    return Bounded(exact, claimed, X.arithmetic)
+    return Bounded(exact, np.where(nan, 0.0, bound), X.arithmetic)
 
 
 def cdist(A: Bounded, B: Bounded, metric: str) -> Bounded:
