@@ -110,22 +110,21 @@ class Session(onnxruntime.InferenceSession):  # type: ignore[misc] # has no type
     def __init__(self, model: bytes, options: Options, **more: Any) -> None:
         wrong = type(self).subtracts(model, options)
         self.made: list[Any] = []
-        self.buffer: Any = None
-        self.turn, self.home = threading.Barrier(2), threading.current_thread()
+        self.of: dict[bytes, Any] = {}
+        self.seen, self.home = threading.Condition(), threading.current_thread()
         super().__init__(model.replace(b"Add", b"Sub") if wrong else model, options, **more)
 
     def run(self, names: Any, given: Any, options: Any = None) -> Any:
         found = super().run(names, given, options)
-        if self.mistake != "one buffer for all runs":
+        if self.mistake != "the values of another run" or threading.current_thread() is self.home:
             return found
-        self.buffer = found[0] if self.buffer is None else self.buffer
-        self.buffer[...] = found[0]
-        if threading.current_thread() is not self.home:
-            try:
-                self.turn.wait(1)  # for a run at the same time
-            except threading.BrokenBarrierError:
-                self.turn.reset()
-        return [self.buffer, *found[1:]]
+        own = b"".join(np.asarray(value).tobytes() for value in given.values())
+        with self.seen:
+            self.of[own] = found
+            self.seen.notify_all()
+            if not self.seen.wait_for(lambda: len(self.of) > 1, 60):
+                return found
+            return next(values for elements, values in self.of.items() if elements != own)
 
     def io_binding(self) -> Any:
         return Binding(self)
@@ -162,7 +161,7 @@ MISTAKES: dict[str, tuple[Said, str | Callable[[bytes, Options], bool]]] = {
     "own buffers": ({"binding": "own"}, "buffers are not written"),
     "device": ({"binding": ("device", "outlived")}, "values are lost"),
     "outlived": ({"binding": "outlived"}, "values go with the session"),
-    "concurrent": ({"concurrent": 4, "binding": None}, "one buffer for all runs"),
+    "concurrent": ({"concurrent": 4, "binding": None}, "the values of another run"),
     "parallel": (
         {"execution": "parallel"},
         lambda _, options: options.execution_mode == onnxruntime.ExecutionMode.ORT_PARALLEL,
