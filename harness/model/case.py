@@ -184,6 +184,8 @@ class Case(msgspec.Struct, frozen=True):
     levels: dict[str, str] = {}
     lowers_to: tuple[str, ...] = ()
     directml: DirectmlOptions | None = None
+    uses: int | None = None
+    """How many nodes of models make this call."""
 
     @property
     def beyond(self) -> bool:

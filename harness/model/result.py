@@ -155,6 +155,9 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     """How many elements of the output were judged of how many, of a call too large to judge all; a place in `diff` is
     one among them."""
 
+    uses: Count | msgspec.UnsetType = msgspec.UNSET
+    """How many nodes of models make the call, where the spec says it."""
+
     transformers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     """The transformers of ONNX Runtime's optimizer that changed a graph of several operators, in the order in which
     they did; absent where none did."""

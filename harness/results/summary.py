@@ -243,7 +243,7 @@ def _not_reviewed(tables: Tables) -> Iterator[str]:
 
 def _notes(tables: Tables) -> tuple[Note, ...]:
     """Say what stands in no count, and why."""
-    notes = []
+    notes = list(_by_use(tables))
     alike: dict[tuple[int, bool], list[str]] = {}
     for target, number in tables.inexpressible.items():
         own_api = tables.header.targets[target].provider == DIRECTML
@@ -274,6 +274,15 @@ def _notes(tables: Tables) -> tuple[Note, ...]:
             )
         )
     return tuple(notes)
+
+
+def _by_use(tables: Tables) -> Iterator[Note]:
+    """Weigh the calls of models by how many nodes make them."""
+    for target in tables.targets:
+        correct, other = tables.uses[target, True], tables.uses[target, False]
+        if correct or other:
+            said = f"by use {correct:,} of {count(correct + other, 'node')} correct on {target}"
+            yield Note(said, f"B{said[1:]}: each call counts as often as models make it.")
 
 
 def _why(tables: Tables, target: str) -> str:

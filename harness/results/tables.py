@@ -59,6 +59,8 @@ class Tables:
         self._kinds: Numbering[tuple[Facets, str, Validity]] = Numbering()
         self._states: Numbering[State] = Numbering()
         self._counts: dict[int, int] = {}
+        self.uses: Counter[tuple[str, bool]] = Counter()
+        """Nodes of models that make the calls of cases, by target and by whether the call is correct."""
         self.memory: Counter[tuple[str, str]] = Counter()
         """Accepted results of cases that should be refused, by target and by what their elements are over
         other memory (`memory.KINDS`)."""
@@ -82,6 +84,8 @@ class Tables:
             self.not_run[result.target, result.error.class_ if result.error else ""] += number
         if isinstance(result.memory, Memory) and did.reading is Reading.ACCEPTED:
             self.memory[result.target, memory_kind(result.memory)] += number
+        if isinstance(result.uses, int):
+            self.uses[result.target, did.reading is Reading.CORRECT] += result.uses * number
         if result.accuracy is not UNSET:
             self.nearnesses.add(result, read)
         if result.call is not UNSET:

@@ -210,6 +210,7 @@ class TargetRun(NamedTuple):
             nans=UNSET if judgement.nans is None else judgement.nans,
             function_nodes=UNSET if judgement.function_nodes is None else judgement.function_nodes,
             sampled=UNSET if judgement.sampled is None else judgement.sampled,
+            uses=UNSET if case.uses is None else case.uses,
             transformers=changed,
             graph_nodes=UNSET if execution is None else execution.graph_nodes or UNSET,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),

@@ -29,13 +29,15 @@ _FEW, _FEW_FLOATS = 64, 4
 
 @dataclass
 class ModelCall:
-    """A distinct call: the first node that makes it with its tensors, and its case, or `why` it has none."""
+    """A distinct call: the first node that makes it with its tensors, its case, or `why` it has none, and how many nodes
+    make it."""
 
     name: str
     model: Model
     recorded: RecordedNode
     case: Case | None = None
     why: str = ""
+    uses: int = 0
 
     @property
     def operator(self) -> str:
@@ -83,6 +85,7 @@ class ModelCalls:
             call = self._by_key[key] = ModelCall(f"call_{digest}", model, recorded)
             call.case, call.why = _case(call)
             self._numbers[call.name] = len(self._numbers)
+        call.uses += 1
         return self._numbers[call.name]
 
     def write(self, folder: Path, comment: str) -> list[Path]:
@@ -98,9 +101,10 @@ class ModelCalls:
             with TensorStore(folder / TENSORS) as store:
                 for operator, calls in by_operator.items():
                     entries[operator] = [
-                        ImportedEntry(call.name, call.case, entry_lines(call.case, call.name, store.add))
+                        ImportedEntry(call.name, case, entry_lines(case, call.name, store.add))
                         for call in calls
                         if call.case is not None
+                        for case in (msgspec.structs.replace(call.case, uses=call.uses),)
                     ]
             done = Import()
             kept = {

@@ -71,6 +71,11 @@ def launch(target: Target) -> Launch:
             argv, env, DIRECTML, {}, {}, runtime.START_SECONDS, runtime=WINDOWS_RUNTIME, shares=False
         )
     if target.provider == DML:
+        if target.options.get("graph_fusion") == "1" and sys.platform != "win32":
+            raise TargetUnavailable(
+                f"target {target.name!r}: DirectML fuses nodes on Windows alone; the compiler of its graphs fails in the Windows "
+                "runtime on Linux: leave graph_fusion=1 out, or name a Windows PC (dml@ssh:HOST)"
+            )
         argv, env = runtime.launch(_WORKER, ort=target.release)
         chosen = {key: value for key, value in target.options.items() if key in DML_OPTIONS}
         options = {**(runtime.PROVIDER_OPTIONS if sys.platform != "win32" else {}), **chosen}

@@ -53,6 +53,7 @@ def _full(number: int, **changes: object) -> Result:
         NanBits("float16", 1, 2, 3),
         4,
         (5, 6),
+        3,
         ("A", "B"),
         (),
         ("A",),

@@ -72,6 +72,16 @@ def test_what_a_reader_must_know() -> None:
     )
 
 
+def test_calls_of_models_count_as_often_as_they_are_made() -> None:
+    found = list(synthetic.results(3, {"cpu": CPU}, faults=0))
+    right, other, free = (each for each in found if each.outcome is Outcome.PASS)
+    wrong = msgspec.structs.replace(other, uses=7, outcome=Outcome.MISMATCH, verdict=Verdict.REGRESSION)
+    tables = tabulate(
+        synthetic.header({"cpu": CPU}), [msgspec.structs.replace(right, uses=1200), wrong, free], None
+    )
+    assert [note.short for note in summarize(tables).notes] == ["by use 1,200 of 1,207 nodes correct on cpu"]
+
+
 def test_facts_that_a_runtime_cannot_tell_are_left_out() -> None:
     assert target_facts(TargetInfo("CPUExecutionProvider")) == [
         ("provider", "CPUExecutionProvider"),

@@ -182,8 +182,11 @@ def test_models_become_specs_that_run() -> None:
     one, other = saved(transformer_block(), "one"), saved(transformer_block(), "other")
     ended = harness("model", one, other, "--cases", "ours", "--dim", "sequence=3")
     assert (ended.code, ended.out) == (0, "50 nodes, 20 distinct calls, 20 written to ours\n")
-    assert harness("run", "ours", "-t", "cpu", "-o", "run").code == 0
+    ended = harness("run", "ours", "-t", "cpu", "-o", "run")
+    assert ended.code == 0
+    assert sum(each["uses"] for each in results_of(Path("run")).values()) == 50
     assert len(results_of(Path("run"))) == 20
+    assert "by use 50 of 50 nodes correct on cpu" in ended.out
     again = refused(one, "--cases", "ours")
     assert (again.code, complaint(again)) == (2, "ours: holds specs already; --force replaces them")
     assert harness("model", one, "--cases", "ours", "--force").code == 0

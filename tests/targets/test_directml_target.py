@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from harness.model.errors import UsageError
+from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.target_info import DIRECTML
 from harness.targets import launches
 from harness.targets.launches import launch
@@ -49,6 +50,15 @@ def test_wrong_names_and_options_are_refused_with_what_is_allowed(text: str, mes
     with pytest.raises(UsageError) as caught:
         parse_targets([text])
     assert message in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="DirectML fuses nodes there")
+def test_fusion_of_nodes_needs_windows() -> None:
+    with pytest.raises(
+        TargetUnavailable, match=r"leave graph_fusion=1 out, or name a Windows PC \(dml@ssh:HOST\)"
+    ):
+        launch(parse_target("dml,graph_fusion=1"))
+    assert launch(parse_target("dml@ssh:pc,graph_fusion=1")).config["ep.dml.disable_graph_fusion"] == "0"
 
 
 def test_the_worker_is_told_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,6 +142,7 @@ def _case(
         literals=arrays,
         lowers_to=spec.directml,
         directml=asked,
+        uses=literal.uses,
     )
 
 

@@ -119,6 +119,8 @@ class LiteralCase(SpecEntry):
     """Whether the case also runs as graphs of deployed models hold it, with the options of
     `deployments.py`."""
     directml: CaseDirectml | None = None
+    uses: Annotated[int, Field(ge=1)] | None = None
+    """How many nodes of a team's models make the call; reports weigh by it."""
 
     @property
     def documents_output(self) -> bool:

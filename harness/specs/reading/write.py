@@ -141,6 +141,8 @@ def entry_lines(case: Case, name: str, store: Store | None = None) -> list[str]:
         lines += [f"    validity: {case.validity.value}", f"    rule: {quoted(_rule(case))}"]
     if case.source:
         lines.append(f"    source: {quoted(case.source)}")
+    if case.uses is not None:
+        lines.append(f"    uses: {case.uses}")
     lines.append(f"    opsets: [{case.opset}]")
     if case.attributes:
         written = ", ".join(f"{key}: {attribute(value)}" for key, value in sorted(case.attributes.items()))
