@@ -45,6 +45,7 @@ MOST_BYTES = 4 << 20
 NAME = "run.jsonl.xz"
 FORMATS = {"report.md": "markdown", "report.html": "html"}
 _XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 64 << 20}]
+_FAST = [{"id": lzma.FILTER_LZMA2, "preset": 0}]
 _OF_THIS_MACHINE = ("-o", "--output", "-j", "--jobs", "--timeout")
 
 
@@ -85,12 +86,10 @@ def publish(source: Path, folder: Path) -> dict[str, int]:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        lines = 0
-        with lzma.open(partial / NAME, "wb", format=lzma.FORMAT_XZ, filters=_XZ) as file:
-            for line in published(RunReader(source)):
-                file.write(line + b"\n")
-                lines += 1
-        whole = lines - len(("header", "end")) <= WHOLE
+        lines = list(published(RunReader(source)))
+        whole = len(lines) - len(("header", "end")) <= WHOLE
+        with lzma.open(partial / NAME, "wb", format=lzma.FORMAT_XZ, filters=_XZ if whole else _FAST) as file:
+            file.writelines(line + b"\n" for line in lines)
         return _replace(partial, folder, [NAME, *FORMATS] if whole else [*FORMATS])
     finally:
         shutil.rmtree(partial, ignore_errors=True)

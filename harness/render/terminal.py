@@ -60,7 +60,7 @@ def render_terminal(report: Report, console: Console) -> None:
     for remark in summary.remarks:
         indented(console, line(remark, 400), "yellow")
     if short := [note.short for note in summary.notes if note.short]:
-        indented(console, f"{'; '.join(short)}; see report.md.", "dim")
+        indented(console, f"{'; '.join(short)}: report.md says why.", "dim")
     for problem in tables.problems:
         indented(console, f"expectation: {line(problem, 400)}", "red")
     _unexpected(tables, console)

@@ -108,6 +108,6 @@ def next_steps(tables: Tables, run: str = RUN) -> tuple[Step, ...]:
         step(what, "harness expect lint", *asked.expectations, *specs, needs_files=files_of_its_own)
     if not steps:
         again = run_again(header, here, asked.queries)
-        what = "Nothing has to be done. Compare the next run with this one"
+        what = "Nothing has to be done; compare the next run with this one"
         step(what, "", *again, "--baseline", run, needs_files=files_of_its_own)
     return tuple(steps)

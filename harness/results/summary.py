@@ -215,6 +215,7 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         remarks.append(
             f"{number:,} of the unexpected results {'is' if number == 1 else 'are'} flaky: repeated, they did not always do the same."
         )
+    remarks += _by_use(tables)
     for target in tables.targets:
         kinds = [f"{number:,} {kind}" for kind in KINDS if (number := tables.memory[target, kind])]
         if kinds:
@@ -243,7 +244,7 @@ def _not_reviewed(tables: Tables) -> Iterator[str]:
 
 def _notes(tables: Tables) -> tuple[Note, ...]:
     """Say what stands in no count, and why."""
-    notes = list(_by_use(tables))
+    notes = []
     alike: dict[tuple[int, bool], list[str]] = {}
     for target, number in tables.inexpressible.items():
         own_api = tables.header.targets[target].provider == DIRECTML
@@ -276,13 +277,14 @@ def _notes(tables: Tables) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _by_use(tables: Tables) -> Iterator[Note]:
+def _by_use(tables: Tables) -> Iterator[str]:
     """Weigh the calls of models by how many nodes make them."""
     for target in tables.targets:
         correct, other = tables.uses[target, True], tables.uses[target, False]
         if correct or other:
-            said = f"by use {correct:,} of {count(correct + other, 'node')} correct on {target}"
-            yield Note(said, f"B{said[1:]}: each call counts as often as models make it.")
+            yield (
+                f"Weighed by use, {correct:,} of {count(correct + other, 'node')} of the models are correct on {target}."
+            )
 
 
 def _why(tables: Tables, target: str) -> str:

@@ -79,7 +79,9 @@ def test_calls_of_models_count_as_often_as_they_are_made() -> None:
     tables = tabulate(
         synthetic.header({"cpu": CPU}), [msgspec.structs.replace(right, uses=1200), wrong, free], None
     )
-    assert [note.short for note in summarize(tables).notes] == ["by use 1,200 of 1,207 nodes correct on cpu"]
+    assert (
+        "Weighed by use, 1,200 of 1,207 nodes of the models are correct on cpu." in summarize(tables).remarks
+    )
 
 
 def test_facts_that_a_runtime_cannot_tell_are_left_out() -> None:

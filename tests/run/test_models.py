@@ -186,7 +186,7 @@ def test_models_become_specs_that_run() -> None:
     assert ended.code == 0
     assert sum(each["uses"] for each in results_of(Path("run")).values()) == 50
     assert len(results_of(Path("run"))) == 20
-    assert "by use 50 of 50 nodes correct on cpu" in ended.out
+    assert "Weighed by use, 50 of 50 nodes of the models are correct on cpu." in ended.out
     again = refused(one, "--cases", "ours")
     assert (again.code, complaint(again)) == (2, "ours: holds specs already; --force replaces them")
     assert harness("model", one, "--cases", "ours", "--force").code == 0
