@@ -6,7 +6,8 @@ A graph that is wrong without optimisation has no culprit: its kernels are wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import combinations
 from typing import NamedTuple
@@ -26,17 +27,21 @@ from harness.targets.pool import WorkerPool
 LIMIT = 2000
 """Results that each part of a run examines."""
 _MOST_PAIRS = 45
+_LEADERS = 3
+"""Graphs of a pattern that end their process and are examined whole: each attempt costs a worker. The others are run
+without what was found of these."""
 _WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.REJECTED, Outcome.UNSUPPORTED})
 
 Held = tuple[Prepared, Graph, Result]
 
 
 class WrongGraph(NamedTuple):
-    """A graph that went wrong, and the transformers that changed it."""
+    """A graph that went wrong, the transformers that changed it, and whether it ended its process."""
 
     prepared: Prepared
     graph: Graph
     transformers: Sequence[str]
+    ended: bool = False
 
 
 class Culprits:
@@ -71,6 +76,7 @@ class Culprits:
                 result.transformers
                 if isinstance(result.transformers, tuple)
                 else tuple(TRANSFORMERS if graph.optimization != "off" else ()),
+                result.outcome in (Outcome.CRASH, Outcome.TIMEOUT),
             )
             for prepared, graph, result in held
         ]
@@ -93,19 +99,41 @@ def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) ->
     off = [(n, each.graph._replace(optimization="off", deployed=()), ()) for n, each in enumerate(suspects)]
     well = _passing(pool, provider, off, suspects)
     found: dict[int, tuple[str, ...]] = {}
+    ended: Counter[str] = Counter()
+    following = []
+    for n in sorted(well):
+        pattern = suspects[n].prepared.case.operator
+        ended[pattern] += suspects[n].ended
+        if suspects[n].ended and ended[pattern] > _LEADERS:
+            following.append(n)
     for size in (1, 2):
         choices = {
-            n: [*_choices([*map(_term, each.graph.deployed), *each.transformers], size)]
-            for n, each in enumerate(suspects)
-            if n in well and n not in found
+            n: [*_choices([*map(_term, suspects[n].graph.deployed), *suspects[n].transformers], size)]
+            for n in sorted(well.keys() - found.keys() - set(following))
         }
-        for place in range(max(map(len, choices.values()), default=0)):
-            asked = [
-                (n, _without(suspects[n].graph, listed[place]), listed[place])
-                for n, listed in choices.items()
-                if place < len(listed) and n not in found
-            ]
-            found |= _passing(pool, provider, asked, suspects)
+        found |= _search(pool, provider, choices, suspects)
+    of_pattern: dict[str, dict[tuple[str, ...], None]] = {}
+    for n, chosen in found.items():
+        of_pattern.setdefault(suspects[n].prepared.case.operator, {})[chosen] = None
+    choices = {n: [*of_pattern.get(suspects[n].prepared.case.operator, ())] for n in following}
+    return found | _search(pool, provider, choices, suspects)
+
+
+def _search(
+    pool: WorkerPool,
+    provider: str,
+    choices: Mapping[int, Sequence[tuple[str, ...]]],
+    suspects: Sequence[WrongGraph],
+) -> dict[int, tuple[str, ...]]:
+    """Return the first choice without which the graph of a suspect passes, by the number of the suspect."""
+    found: dict[int, tuple[str, ...]] = {}
+    for place in range(max(map(len, choices.values()), default=0)):
+        asked = [
+            (n, _without(suspects[n].graph, listed[place]), listed[place])
+            for n, listed in choices.items()
+            if place < len(listed) and n not in found
+        ]
+        found |= _passing(pool, provider, asked, suspects)
     return found
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from harness.compile.prepare import by_graph
+from harness.model.target_info import CPU
+from harness.run import culprits
+from harness.targets.execution import Graph
 from harness.worker.worker import nodes_of_model, transformers_of
-from tests.graphs.specs import SCALED
+from tests.graphs.specs import SCALED, cases
 from tests.running import SPECS, harness, results_of
 
 BIAS = """\
@@ -155,3 +160,28 @@ def test_the_nodes_of_a_model_are_read() -> None:
     ]
     model = helper.make_model(helper.make_graph(nodes, "g", [], []))
     assert nodes_of_model(model.SerializeToString()) == ["Add", "com.microsoft.QGemm"]
+
+
+def test_few_graphs_that_end_their_process_are_examined_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _ = cases(tmp_path, SCALED)
+    graphs = [
+        (group.graph, prepared)
+        for group in by_graph([case for case in found if case.options.optimization == "all"], 0)
+        for prepared in group.cases
+    ]
+    asked: list[tuple[str, ...]] = []
+
+    def passing(
+        _: object, __: str, each: Sequence[tuple[int, Graph, tuple[str, ...]]], ___: object
+    ) -> dict[int, tuple[str, ...]]:
+        asked.extend(chosen for _, graph, chosen in each if graph.optimization != "off")
+        return {
+            n: chosen for n, graph, chosen in each if graph.optimization == "off" or graph.disabled == ("D",)
+        }
+
+    monkeypatch.setattr(culprits, "_passing", passing)
+    suspects = [culprits.WrongGraph(prepared, graph, "ABCDEF", ended=True) for graph, prepared in graphs * 9]
+    assert culprits.culprits(object(), CPU, suspects) == dict.fromkeys(range(len(suspects)), ("D",))  # type: ignore[arg-type]
+    assert asked == [(name,) for name in "ABCD" for _ in range(3)] + [("D",)] * (len(suspects) - 3)
