@@ -28,8 +28,8 @@ LIMIT = 2000
 """Results that each part of a run examines."""
 _MOST_PAIRS = 45
 _LEADERS = 3
-"""Graphs of a pattern that end their process and are examined whole: each attempt costs a worker. The others are run
-without what was found of these."""
+"""Graphs of a pattern and level that end their process and are examined whole: each attempt costs a worker. The others
+are run without what was found of these."""
 _WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.REJECTED, Outcome.UNSUPPORTED})
 
 Held = tuple[Prepared, Graph, Result]
@@ -42,6 +42,11 @@ class WrongGraph(NamedTuple):
     graph: Graph
     transformers: Sequence[str]
     ended: bool = False
+
+    @property
+    def alike(self) -> tuple[str, str]:
+        """The pattern and the level."""
+        return self.prepared.case.operator, self.graph.optimization
 
 
 class Culprits:
@@ -99,12 +104,11 @@ def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) ->
     off = [(n, each.graph._replace(optimization="off", deployed=()), ()) for n, each in enumerate(suspects)]
     well = _passing(pool, provider, off, suspects)
     found: dict[int, tuple[str, ...]] = {}
-    ended: Counter[str] = Counter()
+    ended: Counter[tuple[str, str]] = Counter()
     following = []
     for n in sorted(well):
-        pattern = suspects[n].prepared.case.operator
-        ended[pattern] += suspects[n].ended
-        if suspects[n].ended and ended[pattern] > _LEADERS:
+        ended[suspects[n].alike] += suspects[n].ended
+        if suspects[n].ended and ended[suspects[n].alike] > _LEADERS:
             following.append(n)
     for size in (1, 2):
         choices = {
@@ -112,10 +116,10 @@ def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) ->
             for n in sorted(well.keys() - found.keys() - set(following))
         }
         found |= _search(pool, provider, choices, suspects)
-    of_pattern: dict[str, dict[tuple[str, ...], None]] = {}
+    known: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
     for n, chosen in found.items():
-        of_pattern.setdefault(suspects[n].prepared.case.operator, {})[chosen] = None
-    choices = {n: [*of_pattern.get(suspects[n].prepared.case.operator, ())] for n in following}
+        known.setdefault(suspects[n].alike, {})[chosen] = None
+    choices = {n: [*known.get(suspects[n].alike, ())] for n in following}
     return found | _search(pool, provider, choices, suspects)
 
 
