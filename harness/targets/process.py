@@ -8,6 +8,7 @@ import ctypes
 import importlib
 import mmap
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -68,6 +69,8 @@ class Announcements:
 fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
 _REQUEST = struct.Struct("<II")
 _KEPT_STDERR = 1 << 13
+_LOGGED = re.compile(r"^[-0-9]+ [0-9:.]+ \[[VI]:onnxruntime:.*\n?", re.MULTILINE)
+"""A line of ONNX Runtime's log, verbose or informative."""
 _NAP = 0.01
 _MUCH = 1 << 14
 _PR_SET_PDEATHSIG = 1
@@ -146,8 +149,13 @@ class WorkerProcess:
 
     @property
     def stderr(self) -> str:
-        """The end of what the worker and its libraries printed; some of Windows' print UTF-16."""
-        return b"".join(self._stderr)[-_KEPT_STDERR:].decode("utf-8", "replace").replace("\0", "").strip()
+        """The end of what the worker and its libraries printed, without ONNX Runtime's log of what went well; some of
+        Windows' print UTF-16."""
+        printed = b"".join(self._stderr)
+        text = printed[-_KEPT_STDERR:].decode("utf-8", "replace").replace("\0", "")
+        if len(printed) > _KEPT_STDERR and _LOGGED.search(text):
+            text = text.partition("\n")[2]  # the first line lacks its beginning
+        return _LOGGED.sub("", text).strip()
 
     def feed(self, data: bytes) -> None:
         """Queue bytes that come before the first request."""

@@ -1,4 +1,4 @@
-"""What a killed harness leaves behind: nothing for long."""
+"""What a killed harness leaves behind: nothing for long; what a worker that ended had to say."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 from harness.targets import scratch
+from harness.targets.process import Inbox, WorkerProcess
 from harness.targets.scratch import Scratch, sweep
 from tests.processes import gone
 
@@ -93,3 +95,24 @@ def test_a_link_is_not_followed(temporary: Path, tmp_path_factory: pytest.TempPa
     (temporary / f"{scratch.PREFIX}x").symlink_to(other)
     sweep()
     assert (other / "file").exists()
+
+
+PRINTS = """
+import sys
+for number in range(200):
+    print(f"2026-11-26 19:40:25.{number:09} [I:onnxruntime:, graph_transformer.cc:15 Apply] GraphTransformer A modified: 0", file=sys.stderr)
+print("2026-11-26 19:40:25.000000001 [E:onnxruntime:, sequential_executor.cc:514 ExecuteKernel] Non-zero status", file=sys.stderr)
+print("terminate called after throwing an instance of 'std::out_of_range'", file=sys.stderr)
+"""
+
+
+def test_a_log_of_what_went_well_is_no_part_of_what_a_worker_said() -> None:
+    inbox: Inbox = SimpleQueue()
+    worker = WorkerProcess([sys.executable, "-c", PRINTS], None, inbox)
+    while inbox.get(timeout=60)[1] is not None:
+        pass
+    assert worker.end() == "exit code 0"
+    assert worker.stderr.splitlines() == [
+        "2026-11-26 19:40:25.000000001 [E:onnxruntime:, sequential_executor.cc:514 ExecuteKernel] Non-zero status",
+        "terminate called after throwing an instance of 'std::out_of_range'",
+    ]
