@@ -27,9 +27,9 @@ from harness.targets.pool import WorkerPool
 LIMIT = 2000
 """Results that each part of a run examines."""
 _MOST_PAIRS = 45
-_LEADERS = 3
-"""Graphs of a pattern and level that end their process and are examined whole: each attempt costs a worker. The others
-are run without what was found of these."""
+_LEADERS = 2
+"""Graphs of a pattern and level that end their process and are run without each transformer: an attempt costs a worker.
+The others are run without what was found of these, and none without pairs."""
 _WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.REJECTED, Outcome.UNSUPPORTED})
 
 Held = tuple[Prepared, Graph, Result]
@@ -114,6 +114,7 @@ def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) ->
         choices = {
             n: [*_choices([*map(_term, suspects[n].graph.deployed), *suspects[n].transformers], size)]
             for n in sorted(well.keys() - found.keys() - set(following))
+            if size == 1 or not suspects[n].ended
         }
         found |= _search(pool, provider, choices, suspects)
     known: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}

@@ -184,4 +184,4 @@ def test_few_graphs_that_end_their_process_are_examined_whole(
     monkeypatch.setattr(culprits, "_passing", passing)
     suspects = [culprits.WrongGraph(prepared, graph, "ABCDEF", ended=True) for graph, prepared in graphs * 9]
     assert culprits.culprits(object(), CPU, suspects) == dict.fromkeys(range(len(suspects)), ("D",))  # type: ignore[arg-type]
-    assert asked == [(name,) for name in "ABCD" for _ in range(3)] + [("D",)] * (len(suspects) - 3)
+    assert asked == [(name,) for name in "ABCD" for _ in range(2)] + [("D",)] * (len(suspects) - 2)

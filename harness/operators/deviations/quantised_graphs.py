@@ -33,11 +33,30 @@ def scales_of_the_columns_of_b(asked: Deviating) -> tuple[Expected, ...]:
 def scales_of_columns(asked: Deviating) -> tuple[Expected, ...]:
     """QGemm: the scales of B on the axis of the columns of the product, those of C as a_scale * b_scale, no zero point
     of C."""
+    return asked.formula(**_of_columns(asked))
+
+
+def _of_columns(asked: Deviating) -> dict[str, Any]:
     of_columns = asked.call.parameter("right") != ("B", "sb", "zb")
+    return {
+        "axis": 0 if asked.call.parameter("transB") else 1,
+        "bias": ("C", "sc4" if of_columns else "sc"),
+        "sc": 0.03125 * 0.0625,
+    }
+
+
+@deviation
+def scales_of_columns_times_alpha(asked: Deviating) -> tuple[Expected, ...]:
+    """QGemm: `scales_of_columns`, with alpha * (A B + C) in place of alpha * A B + C."""
+    return asked.formula(**_of_columns(asked), beta=asked.call.parameter("alpha"))
+
+
+@deviation
+def scale_of_a_convolution(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearConv: the scale of B as x_scale * w_scale, no zero point of B."""
+    of_channels = asked.call.parameter("weights") != ("F", "sw", "zw")
     return asked.formula(
-        axis=0 if asked.call.parameter("transB") else 1,
-        bias=("C", "sc4" if of_columns else "sc"),
-        sc=0.03125 * 0.0625,
+        bias=("B", "sb3" if of_channels else "sb"), sb=0.03125 * float(asked.call.parameter("sw"))
     )
 
 
@@ -164,7 +183,7 @@ def activations_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def variance_of_squares(asked: Deviating) -> tuple[Expected, ...]:
     """LayerNormalization whatever the exponent of Pow is, and whichever of X and its mean is subtracted."""
-    return asked.formula(two=2.0, centred=("X", "mean"))
+    return asked.formula(two=2.0, square=("d", "two"), power="Pow", centred=("X", "mean"))
 
 
 @deviation
