@@ -97,6 +97,7 @@ def model_command(
     from harness.render.document_terminal import write_terminal
     from harness.render.html import read_page
     from harness.render.model import model_data, model_document
+    from harness.results.runfile import run_file
     from harness.run.models import ModelInput, examine, take_apart
 
     given = ModelInput(data, dict(map(_dimension, dims)), seed)
@@ -116,6 +117,8 @@ def model_command(
             try:
                 view, code = examine(models, given, asked)
             except KeyboardInterrupt:
+                if not run_file(asked.out).is_file():
+                    fail("interrupted before a call ran: repeat the command", 130)
                 command += "" if resume else " --resume"
                 command += "" if output else f" -o {shlex.quote(str(asked.out))}"
                 fail(f"interrupted; continue with: {command}", 130)

@@ -20,22 +20,24 @@ from harness.model.float_formats import encode
 from harness.operators.in_models import index_limit, passes_indices
 
 
+def free_dimensions(model: Model) -> list[str]:
+    """Return the names of the dimensions of a model's inputs that are no numbers; `X[0]` where one has no name."""
+    names = {
+        extent.dim_param or f"{value.name}[{n}]": None
+        for value in model.inputs
+        for n, extent in enumerate(value.type.tensor_type.shape.dim)
+        if not extent.HasField("dim_value")
+    }
+    return list(names)
+
+
 class ModelInputs:
     """Reads or draws what a model is fed; `drawn` are the inputs that were, `sizes` the free dimensions by name."""
 
     def __init__(self, model: Model, sizes: Mapping[str, int], seed: int) -> None:
         self._model = model
         self._generator = np.random.default_rng(seed)
-        names = {
-            extent.dim_param or f"{value.name}[{n}]": None
-            for value in model.inputs
-            for n, extent in enumerate(value.type.tensor_type.shape.dim)
-            if not extent.HasField("dim_value")
-        }
-        if unknown := sizes.keys() - names:
-            known = ", ".join(names) or "none: every extent is a number"
-            raise UsageError(f"{model.path}: no free dimension is named {min(unknown)!r}; there are: {known}")
-        self.sizes: dict[str, int] = {name: sizes.get(name, 1) for name in names}
+        self.sizes: dict[str, int] = {name: sizes.get(name, 1) for name in free_dimensions(model)}
         self.drawn: list[str] = []
 
     def tensors(self, data: Path | None) -> dict[str, Tensor]:
@@ -58,6 +60,10 @@ class ModelInputs:
                     path = data / f"input_{number}.pb"
                     content = plain_file.read_bytes(path, PROTOBUF_LIMIT) if path.exists() else None
                     held |= {} if content is None else {name: TensorProto.FromString(content)}
+                if not held:
+                    raise UsageError(
+                        f"{data}: holds no input_0.pb; name a folder as ONNX's backend tests have it"
+                    )
             else:
                 plain_file.PlainFile(data).close()  # a pipe would be waited for
                 with np.load(data, allow_pickle=False) as arrays:
@@ -71,7 +77,8 @@ class ModelInputs:
         except (
             Exception
         ) as error:  # NumPy, zipfile and Protocol Buffers raise errors of many types for damage
-            raise UsageError(f"{data}: no inputs: {type(error).__name__}: {error}") from error
+            what = "input_N.pb" if data.is_dir() else ".npz file"
+            raise UsageError(f"{data}: no {what} with arrays of numbers, or a damaged one") from error
         if unknown := held.keys() - declared.keys():
             raise UsageError(
                 f"{data}: the model has no input {min(unknown)!r}; it has: {', '.join(declared)}"

@@ -7,21 +7,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from onnx import NodeProto
 
 from harness.model.case import Tensor
 from harness.operators.base import Shape
 
-RANDOM = frozenset(
+_RANDOM = frozenset(
     {
         *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
         *("Multinomial", "Bernoulli", "Dropout"),
     }
 )
-"""Operators whose outputs follow from more than their inputs, or may."""
+_TRAINING = 2
+"""The place of Dropout's input training_mode, without which it drops nothing."""
 CONSTANT = "Constant"
 _PASSING = frozenset(
     {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Transpose", "Expand"}
 )
+
+
+def draws(node: NodeProto) -> bool:
+    """Say whether the outputs of a node follow from more than its inputs, or may."""
+    return node.op_type in _RANDOM and (node.op_type != "Dropout" or len(node.input) > _TRAINING)
 
 
 def first_body(

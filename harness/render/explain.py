@@ -110,6 +110,7 @@ def _group(group: FailureGroup) -> dict[str, Any]:
         "known": kind.known,
         "change": kind.change,
         "before": _did(kind.before),
+        **({"culprit": kind.culprit} if kind.culprit else {}),
         **kind.signature._asdict(),
         "number": group.number,
         "held_against": group.population,

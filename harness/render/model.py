@@ -52,7 +52,8 @@ def model_document(view: ModelView) -> Document:
         remarks.append(
             f"of {count(len(parts), 'large call')} a sample was judged: {judged:,} of {of:,} elements"
         )
-    tone = "bad" if view.bad else "warn" if any(map(view.wrong_calls, view.targets)) else "good"
+    doubtful = any(view.wrong_calls(target) or not view.judged(target) for target in view.targets)
+    tone = "bad" if view.bad else "warn" if doubtful else "good"
     return Document("model", sentence(view), list(_sections(view)), remarks, tone)  # type: ignore[arg-type] # a literal
 
 
@@ -87,6 +88,9 @@ def sentence(view: ModelView) -> str:
             other.append(f"on {target} the optimizer makes {what} wrong: {fused[0].text}")
         if not wrong and not levels and not fused:
             counted = Counter(view.verdict(target, call) for call in range(len(view.report.calls)))
+            if not view.judged(target):
+                other.append(f"on {target} nothing is judged")
+                continue
             lacks = counted["not supported"]
             without = f" (without {count(lacks, 'call')} that it does not support)" if lacks else ""
             right.append(f"{target}{without}")
@@ -269,12 +273,15 @@ def _regions(view: ModelView) -> Table:
     for text, regions in alike.items():
         places = sum(len(region.places) for region in regions)
         for target in view.targets:
-            found = (view.results.get((target, region.case)) for region in regions)
+            found = (view.results.get((target, each.case)) for each in regions if target in each.targets)
             results = [each for each in found if each is not None]
             counted = Counter(each.reading.value for each in results)
             said = ", ".join(f"{name} {number}" for name, number in counted.items())
             bad = any(each.reading in DEFECTS for each in results)
-            rows.append((text, target, f"{len(regions):,}", f"{places:,}", Span(said, "bad" if bad else "")))
+            if results:
+                rows.append(
+                    (text, target, f"{len(results):,}", f"{places:,}", Span(said, "bad" if bad else ""))
+                )
     return Table(("region", "target", "distinct", "places", "as optimised"), rows, (2, 3), grouped=True)
 
 

@@ -119,11 +119,13 @@ class DefectOfCalls(msgspec.Struct, frozen=True):
 
 class RegionRow(msgspec.Struct, frozen=True):
     """Nodes that an optimizer changed, judged by the composition of their formulas: `text` says what became of what,
-    `case` is the id of its case, `places` the nodes of each place where the model has the like."""
+    `case` is the id of its case, `places` the nodes of each place where the model has the like, `targets` those whose
+    optimizer changed them."""
 
     text: str
     case: str
     places: tuple[tuple[str, ...], ...]
+    targets: tuple[str, ...] = ()
 
 
 class ModelReport(msgspec.Struct, frozen=True):
@@ -208,6 +210,11 @@ class ModelView:
         """Return the calls that are wrong on a target or end it, those of the most nodes first."""
         return self.calls_that(target, "wrong", "crashed", "accepted")
 
+    def judged(self, target: str) -> bool:
+        """Say whether something is known of a call on a target that is here."""
+        said = {self.verdict(target, call) for call in range(len(self.report.calls))} - {"not judged"}
+        return bool(said) or self.header.targets[target].unavailable is not None
+
     def known(self, result: Result) -> Expectation | None:
         """Return the entry by which a result is judged."""
         number = result.expectation
@@ -218,8 +225,12 @@ class ModelView:
         return [each for each in self.report.whole if each.target == target and each.wrong]
 
     def wrong_regions(self, target: str) -> list[RegionRow]:
-        """Return the regions that are wrong on a target."""
-        found = ((region, self.results.get((target, region.case))) for region in self.report.regions)
+        """Return the regions of a target that are wrong on it."""
+        found = (
+            (each, self.results.get((target, each.case)))
+            for each in self.report.regions
+            if target in each.targets
+        )
         return [region for region, result in found if result is not None and result.reading in DEFECTS]
 
     def worst(self, call: int) -> str:

@@ -16,7 +16,7 @@ from harness.compile.models import Model, schema_of, single_model
 from harness.model.case import Case
 from harness.model.dtypes import DTYPES
 from harness.model.errors import UsageError
-from harness.operators.in_models import CONSTANT, RANDOM
+from harness.operators.in_models import CONSTANT, draws
 from harness.run.importing import Import, ImportedEntry, loadable
 from harness.run.recording import RecordedNode, written
 from harness.specs.reading.stored import TensorStore
@@ -149,7 +149,7 @@ def _operand(recorded: RecordedNode, name: str) -> object:
 def _case(call: ModelCall) -> tuple[Case | None, str]:
     """Return the case of a call, or why it has none."""
     recorded, model = call.recorded, call.model
-    if recorded.node.op_type in RANDOM and not recorded.outputs:
+    if draws(recorded.node) and not recorded.outputs:
         return None, "gives other elements in each run"
     shapes = "static" if model.static else "symbolic"
     names = list(recorded.outputs)

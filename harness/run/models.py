@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.compile.model_inputs import ModelInputs
+from harness.compile.model_inputs import ModelInputs, free_dimensions
 from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError
 from harness.model.header import Header
+from harness.model.result import Result
+from harness.model.verdict import Outcome
 from harness.results.model_report import CallRow, DefectOfCalls, ModelNode, ModelReport, ModelView, RegionRow
-from harness.results.runfile import RunReader
+from harness.results.runfile import RunReader, run_file
 from harness.results.summary import count
 from harness.run.folders import check_vacant
 from harness.run.model_calls import ModelCall, ModelCalls
@@ -26,6 +28,7 @@ from harness.run.probe import open_pool
 from harness.run.recording import Recording
 from harness.run.request import Request
 from harness.run.whole_model import RecordedModel, WholeModel
+from harness.specs.cache import digests
 from harness.specs.expand import expand
 from harness.specs.expectations.expectations import load_expectations
 from harness.specs.reading.load import load_specs
@@ -63,12 +66,20 @@ def take_apart(
     """Record models and write their distinct calls as specs into a folder; `timeout` is that of a part of a model,
     in seconds. Errors: UsageError, NothingRan."""
     models = [read_model(path) for path in paths]
+    dimensions = {model.path: free_dimensions(model) for model in models}
+    known = dict.fromkeys(name for names in dimensions.values() for name in names)
+    if unknown := given.sizes.keys() - known:
+        there = ", ".join(known) or "none: every extent is a number"
+        raise UsageError(
+            f"{', '.join(map(str, paths))}: no free dimension is named {min(unknown)!r}; there are: {there}"
+        )
     calls = ModelCalls()
     found = TakenApart([], [], [], [], {})
     pool, _ = open_pool(parse_target("cpu"), jobs=1, timeout=timeout)
     try:
         for model in models:
-            inputs = ModelInputs(model, given.sizes, given.seed)
+            own = {name: size for name, size in given.sizes.items() if name in dimensions[model.path]}
+            inputs = ModelInputs(model, own, given.seed)
             fed = inputs.tensors(given.data)
             found.drawn.extend(inputs.drawn)
             found.sizes.update(inputs.sizes)
@@ -129,17 +140,27 @@ def _record(
 def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[ModelView, int]:
     """Run the calls of models on targets, and each model whole; write what is known beside the run. Return it with the
     exit code. Errors: those of `take_apart` and of a run."""
-    specs = asked.out / SPECS
+    specs, fresh = asked.out / SPECS, asked.out / f".{SPECS}.part"
     if not asked.resume:
         check_vacant(asked.out, force=asked.force)
-    if specs.is_dir():
-        shutil.rmtree(specs)
-    found = take_apart(paths, given, specs, asked.progress, asked.timeout)
-    whole = WholeModel(found.models, found.calls, asked)
-    for target in asked.targets:
-        with suppress(TargetUnavailable):  # the run says why
-            whole.on(target)
-    regions = whole.regions.write(specs)
+    elif not run_file(asked.out).is_file():
+        raise UsageError(f"{asked.out}: there is no run to resume; leave --resume out")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        found = take_apart(paths, given, fresh, asked.progress, asked.timeout)
+        whole = WholeModel(found.models, found.calls, asked)
+        for target in asked.targets:
+            with suppress(TargetUnavailable):  # the run says why
+                whole.on(target)
+        regions = whole.regions.write(fresh)
+        if asked.resume and _digest(fresh) != _digest(specs):
+            raise UsageError(
+                f"{specs}: the calls of another model, or of other inputs or targets: choose another folder with -o, or --force"
+            )
+        shutil.rmtree(specs, ignore_errors=True)
+        fresh.rename(specs)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
     done = run(asked._replace(specs=(specs,), heavy=True))
     reader = RunReader(done.path)
     results = list(reader)
@@ -154,10 +175,13 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         calls=tuple(_row(call, cases) for call in found.calls),
         compared=tuple(whole.compared),
         whole=tuple(whole.runs),
-        regions=tuple(RegionRow(each.region.text, each.case, tuple(each.places)) for each in regions),
+        regions=tuple(
+            RegionRow(each.region.text, each.case, tuple(each.places), tuple(each.targets))
+            for each in regions
+        ),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
         remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
-        known=tuple(_known(asked, reader.header, found.calls)),
+        known=tuple(_known(asked, reader.header, found.calls, results)),
     )
     view = ModelView(report, reader.header, results, asked.out)
     code = done.exit_code or int(any(each.wrong for each in report.whole))
@@ -168,14 +192,25 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     return view, code
 
 
-def _known(asked: Request, header: Header, calls: Sequence[ModelCall]) -> Iterator[DefectOfCalls]:
-    """Yield the entries of every target that speak of calls, those that hold first."""
+def _digest(folder: Path) -> bytes:
+    """Return a digest of the files below a folder."""
+    return digests.files(path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _known(
+    asked: Request, header: Header, calls: Sequence[ModelCall], results: Sequence[Result]
+) -> Iterator[DefectOfCalls]:
+    """Yield the entries of every target that speak of calls, those that hold first: of a call that is correct none holds."""
     entries = load_expectations(asked.expectations)
     cases = [call.case for call in calls if call.case is not None]
     for target, info in header.targets.items():
+        correct = {each.case for each in results if each.target == target and each.outcome is Outcome.PASS}
+        wrong = [case for case in cases if case.id not in correct]
         found = [
             DefectOfCalls(target, entry.name, entry.reason, entry.link, number, entry.releases or {}, holds)
-            for entry, number, holds in entries.defects(target, info, cases)
+            for spoken_of in (cases, wrong)
+            for entry, number, holds in entries.defects(target, info, spoken_of)
+            if holds is (spoken_of is wrong)
         ]
         yield from sorted(found, key=lambda each: not each.holds)
 

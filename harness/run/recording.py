@@ -17,7 +17,7 @@ from harness.compile.protos import tensor_of
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import NothingRan, shown
 from harness.operators.base import Call
-from harness.operators.in_models import RANDOM, first_body
+from harness.operators.in_models import draws, first_body
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 
@@ -103,7 +103,7 @@ class Recording:
                     for key in keys
                     if key and (found := values.get(key, weights.get(key))) is not None
                 }
-                if node.op_type not in RANDOM and all(key in constant for key in taken(node)):
+                if not draws(node) and all(key in constant for key in taken(node)):
                     constant |= set(node.output)
                 yield RecordedNode(
                     name,

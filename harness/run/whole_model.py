@@ -16,7 +16,7 @@ from harness.model.float_formats import FORMATS, decode, encode
 from harness.model.result import CANNOT_BE_ASKED
 from harness.model.target_info import DIRECTML
 from harness.model.transformers import RULES
-from harness.operators.in_models import RANDOM
+from harness.operators.in_models import draws
 from harness.results.model_report import ENDLESS, MOVED_FACTOR, ComparedCall, WholeRun
 from harness.run.fused_regions import FusedRegions, region_of, regions
 from harness.run.model_calls import ModelCall
@@ -111,14 +111,18 @@ class WholeModel:
             for recorded in self._models:
                 size = sum(each.array.nbytes for each in recorded.model.weights.values())
                 if size > _LARGEST:
-                    what = f"{recorded.model.path.name}: not run whole: its weights have {size:,} bytes"
-                    self.remarks += [] if what in self.remarks else [what]
+                    self._remark(
+                        f"{recorded.model.path.name}: not run whole: its weights have {size:,} bytes"
+                    )
                     continue
                 self._levels(target, shared, recorded)
                 self._grow(target, shared, recorded)
         finally:
             alone.close()
             shared.close()
+
+    def _remark(self, what: str) -> None:
+        self.remarks += [] if what in self.remarks else [what]
 
     def _compare(self, target: Target, pool: WorkerPool, number: int, call: ModelCall) -> None:
         recorded = call.recorded
@@ -150,26 +154,30 @@ class WholeModel:
         errors += [None] * (recorded.first - len(errors))
         errors += [found.get(name) for name in recorded.outputs_of_nodes]
 
-    def _cut(self, recorded: RecordedModel, optimized: Execution, level: Optimization) -> None:
+    def _cut(self, target: str, recorded: RecordedModel, optimized: Execution, level: Optimization) -> None:
         """Take the regions that optimisation changed."""
         model = recorded.model
         values = {**model.weights, **recorded.kept, **recorded.fed}
         for region in regions(list(model.graph.node), recorded.constant, set(recorded.fed), optimized):
             held = region_of(model, values, recorded.constant, region, level)
             if held is not None:
-                self.regions.add(held, recorded.names)
+                self.regions.add(held, recorded.names, target)
 
     def _levels(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
         model, fed, name = recorded.model, recorded.fed, recorded.model.path.name
         wanted = [recorded.outputs[name] for name in model.outputs]
         plain = whole(model, "off")
-        random = any(node.op_type in RANDOM for node in model.graph.node)
+        random = any(map(draws, model.graph.node))
+        if random:
+            self._remark(f"{name}: draws numbers, so that its runs were not compared with each other")
         off: Sequence[Tensor] | None = None
         noise = 0.0
         runs, expected = [fed, fed], None
         if recorded.resized is not None:
             expected = execute(pool, plain, recorded.resized, name).outputs
             runs += [recorded.resized, fed] if expected is not None else []
+            if expected is None:
+                self._remark(f"{name}: does not run on {target.name} with every free dimension one larger")
         for level in get_args(Optimization):
             graph = plain._replace(optimization=level)
             done, again, *later = executed(pool, graph, runs, name)
@@ -199,7 +207,7 @@ class WholeModel:
                 seconds=round(done.seconds, 3),
             )
             if level != "off":
-                self._cut(recorded, done, level)
+                self._cut(target.name, recorded, done, level)
             if (found.wrong or found.moves) and off is not None:
                 culprit = self._culprit(pool, graph, fed, off, done.transformers, noise)
                 found = msgspec.structs.replace(found, culprit=culprit)

@@ -19,6 +19,8 @@ from harness.model.case import Tensor
 from harness.model.errors import UsageError
 from harness.operators.products import sampling
 from harness.run.recording import execute, executed
+from harness.specs.expand import expand
+from harness.specs.reading.load import load_specs
 from harness.targets.execution import Execution, Graph
 from tests.models import FLOAT, MODELS, Builder, transformer_block, value
 from tests.running import Ended, complaint, harness, results_of
@@ -221,6 +223,51 @@ def test_a_complete_run_is_resumed_without_running() -> None:
     assert "holds a complete run" in complaint(refused(model, "-t", "cpu", "-o", "out"))
 
 
+def test_a_run_of_another_model_is_not_resumed_and_stays_as_it_is() -> None:
+    assert harness("model", saved(MODELS["looping_decoder"]()), "-t", "cpu", "-o", "out").code == 0
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    ended = refused(saved(transformer_block(), "other"), "-t", "cpu", "-o", "out", "--resume")
+    assert (ended.code, "out/specs: the calls of another model" in complaint(ended)) == (2, True)
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
+
+
+def test_a_model_of_which_nothing_is_judged_is_not_right() -> None:
+    b = Builder()
+    b.node("Relu", ["x"], "y")
+    model = saved(b.model([value("x", FLOAT, "n", 2)], [value("y", FLOAT, "n", 2)]))
+    harness("model", model, "-t", "cpu", "--dim", "n=0", "-o", "out")
+    assert report("out")["summary"] == "model.onnx: on cpu nothing is judged"
+
+
+def test_a_size_is_that_of_the_models_that_have_the_dimension() -> None:
+    b = Builder()
+    b.node("Relu", ["x"], "y")
+    other = saved(b.model([value("x", FLOAT, "n", 2)], [value("y", FLOAT, "n", 2)]), "other")
+    one = saved(transformer_block(), "one")
+    assert harness("model", one, other, "--dim", "n=3", "--dim", "sequence=2", "--cases", "ours").code == 0
+    (case,) = expand(load_specs([Path("ours/Relu.yaml")]))
+    assert case.inputs[0].shape == (3, 2)
+    said = complaint(refused(one, other, "--dim", "m=3"))
+    assert said.endswith(
+        "one.onnx, other.onnx: no free dimension is named 'm'; there are: batch, sequence, n"
+    )
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_dropout_draws_in_training_alone(training: bool) -> None:
+    b = Builder()
+    b.weight("ratio", np.array(0.5, np.float32))
+    b.weight("training", np.array(training))
+    b.node("Dropout", ["x", "ratio", "training"] if training else ["x"], "dropped")
+    b.node("Relu", ["dropped"], "y")
+    model = saved(b.model([value("x", FLOAT, 2)], [value("y", FLOAT, 2)]))
+    harness("model", model, "-t", "cpu", "-o", "out")
+    found = report("out")
+    assert {each["repeats"] for each in found["whole"]} == {None if training else True}
+    said = "model.onnx: draws numbers, so that its runs were not compared with each other"
+    assert (said in found["remarks"]) is training
+
+
 def test_the_page_draws_a_strip_of_a_large_graph() -> None:
     b = Builder()
     for n in range(301):
@@ -281,7 +328,9 @@ def test_bad_input_is_one_line() -> None:
     for arguments, wanted in (
         (("--dim", "batch"), "--dim batch: write NAME=N, for example batch=2"),
         (("--dim", "width=2"), "model.onnx: no free dimension is named 'width'; there are: batch, sequence"),
-        (("--data", "text.onnx"), "text.onnx: no inputs: "),
+        (("--data", "text.onnx"), "text.onnx: no .npz file with arrays of numbers, or a damaged one"),
+        (("--data", "."), ".: holds no input_0.pb; name a folder as ONNX's backend tests have it"),
+        (("-o", "nothing", "--resume"), "nothing: there is no run to resume; leave --resume out"),
     ):
         ended = refused(model, "-t", "cpu", *arguments)
         assert (ended.code, wanted in complaint(ended)) == (2, True), ended.err
@@ -292,7 +341,7 @@ def test_bad_input_is_one_line() -> None:
     for given, said in (
         (np.zeros((1, 1), "f8"), "given.npz: ids: a tensor of another element type than the model declares"),
         (np.array([["ab"]]), "given.npz: ids: a tensor of another element type than the model declares"),
-        (np.array([[{}]]), "Object arrays cannot be loaded"),
+        (np.array([[{}]]), "given.npz: no .npz file with arrays of numbers, or a damaged one"),
         (np.zeros(3, np.int64), "given.npz: ids has the shape [3], and the model takes [?,?]"),
     ):
         np.savez("given.npz", ids=given)

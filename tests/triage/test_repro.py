@@ -27,6 +27,7 @@ from harness.model.case import (
     TensorSpec,
     Validity,
 )
+from harness.model.expected import Approx
 from harness.model.result import Error, Memory
 from harness.model.signature import Signature
 from harness.model.target_info import TargetInfo
@@ -40,7 +41,7 @@ from harness.triage.repro.failure import Failure, SessionSettings
 from harness.triage.repro.folder import write_repro
 from harness.triage.repro.issue import issue
 from harness.triage.repro.onnx_alone import ask_onnx
-from harness.triage.repro.script import script
+from harness.triage.repro.script import expected_lines, script
 from harness.triage.repro.snippet import snippet
 from tests.bare import bare_environment, has_harness, run_script
 from tests.elements import elements_of
@@ -495,6 +496,17 @@ def test_a_call_that_the_session_runs_first_is_carried(bare: Path, tmp_path: Pat
     said = issue(failure, "pass", None)
     assert "The session ran another call first, without which the case may pass: `float64[" in said
     assert "The case as an entry of a spec" not in said
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_what_is_expected_within_a_bound_is_written_as_python(dtype: str) -> None:
+    """Above the largest float64 nothing overflows."""
+    held = {"np": np, "base64": base64}
+    lines = expected_lines([Approx(dtype, np.array([0.1, np.inf]), np.array([1e-9, 0.0]))], Validity.VALID)
+    exec("\n".join(lines), held)
+    (entry,) = held["EXPECTED"]  # type: ignore[attr-defined]
+    assert entry["value"].tolist() == [0.1, np.inf]
+    assert entry["overflow"] == (np.inf if dtype == "float64" else 65520.0)
 
 
 def test_an_issue_of_every_outcome_has_a_title() -> None:

@@ -29,13 +29,15 @@ from harness.results.unexpected import clipped
 
 
 class FailureKind(NamedTuple):
-    """What the results of a group have in common. `change` and `before` are of a comparison."""
+    """What the results of a group have in common. `change` and `before` are of a comparison; `culprit` are the
+    transformers without which an optimised graph does what it should."""
 
     target: str
     known: bool
     signature: ResultSignature
     change: Change | None = None
     before: ComparedResult | None = None
+    culprit: tuple[str, ...] = ()
 
     @property
     def scope(self) -> FailureScope:
@@ -115,7 +117,8 @@ class Failures:
 
     def fail(self, line: int, result: Result, kind: FailureKind) -> None:
         """Take a failing result, which stands on a line of the run file."""
-        pooled = kind._replace(signature=kind.signature.pooled)
+        culprit = result.culprit if isinstance(result.culprit, tuple) else ()
+        pooled = kind._replace(signature=kind.signature.pooled, culprit=culprit)
         group = self.groups.get(pooled)
         if group is None:
             group = self.groups[pooled] = FailureGroup(pooled, clipped(result))

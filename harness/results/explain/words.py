@@ -58,7 +58,9 @@ def title(group: FailureGroup) -> str:
     operators = ", ".join(sorted(group.operators))
     label = f"{kind.change.value} " if kind.change else "known " if kind.known else ""
     before = f"{'flaky, ' if kind.before.flaky else ''}{kind.before.outcome.value} → " if kind.before else ""
-    return f"{label}{group.number:,} × {before}{kind.signature.words} on {kind.target}: {operators}, {kind.signature.validity.value} cases"
+    made_by = f", right without {' and '.join(kind.culprit)}" if kind.culprit else ""
+    cases = f"{kind.signature.validity.value} cases{made_by}"
+    return f"{label}{group.number:,} × {before}{kind.signature.words} on {kind.target}: {operators}, {cases}"
 
 
 def differences(group: FailureGroup) -> str:

@@ -130,9 +130,8 @@ def expected_lines(expected: Sequence[Expected] | None, validity: Validity) -> l
     for each in expected:
         if isinstance(each, Approx):
             value, bound = (written_array(Tensor("float64", array)) for array in (each.value, each.bound))
-            found.append(
-                f"    {{'value': {value}, 'bound': {bound}, 'overflow': {FORMATS[each.dtype].overflow!r}}},"
-            )
+            overflow = f"float('{FORMATS[each.dtype].overflow}')"
+            found.append(f"    {{'value': {value}, 'bound': {bound}, 'overflow': {overflow}}},")
         elif isinstance(each, OfLaw):
             raise UsageError(
                 f"no script judges what is drawn ({each.says}): run the case itself, with `harness run -k`"
