@@ -17,6 +17,7 @@ from harness.commands.options import EXPECTATIONS, NamedPath, Seconds
 from harness.commands.report import writable, write_whole
 from harness.model.errors import NothingRan, UsageError
 from harness.operators import OPERATORS
+from harness.results.summary import count
 from harness.run.probe import Probes
 from harness.run.target_info import target_info
 from harness.specs.expand import expand
@@ -162,7 +163,7 @@ class _Telling:
     def __call__(self, done: FuzzCounts, findings: int) -> None:
         if monotonic() - self._last >= _TOLD_EVERY:
             self._last = monotonic()
-            click.echo(f"{done.seconds:,.0f} s: {done.ran:,} calls, {findings:,} findings", err=True)
+            click.echo(f"{done.seconds:,.0f} s: {done.ran:,} calls, {count(findings, 'finding')}", err=True)
 
 
 def _tell_finding(finding: FuzzFinding) -> None:
@@ -221,8 +222,8 @@ def _shown(path: Path, found: Sequence[FuzzFinding], fuzzer: Fuzzer, target: str
         case = ids[f"fuzz_{number}"]
         inputs = sum(1 for _ in call_of(case).inputs)
         yield ""
-        calls = f"{len(finding.calls):,} call{'s' if len(finding.calls) > 1 else ''}"
-        yield f"{number}. {finding.signature}{_by(finding)}, {calls}, {inputs} inputs"
+        calls = count(len(finding.calls), "call")
+        yield f"{number}. {finding.signature}{_by(finding)}, {calls}, {count(inputs, 'input')}"
         yield f"   {case.id}"
         if finding.remark:
             yield f"   {finding.remark}"

@@ -74,4 +74,5 @@ def _unfused(probe: Probe) -> list[str]:
     made = {*nodes, *(name.rpartition(".")[2] for name in nodes)}
     lost = [name for name in pattern.spec.fuses_to if name not in made]
     case = probe.prepared.case.id
-    return [f"{case}: {', '.join(lost)} expected, the graph became {', '.join(nodes)}"] if lost else []
+    became = ", ".join(nodes) or "nothing else"
+    return [f"{case}: {', '.join(lost)} expected, the graph became {became}"] if lost else []

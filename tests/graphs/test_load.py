@@ -25,7 +25,11 @@ from tests.running import harness
         ("outputs: Y}", "outputs: total}", "'total' is made already, "),
         ("operator: Add", "operator: Addd", "the harness has no oracle for 'Addd'; did you mean 'Add'?"),
         ("$sum, outputs", "$summe, outputs", "there is no parameter 'summe'; did you mean 'sum'?"),
-        ("shape: [3]}", "shape: [4]}", "the nodes do not fit together at opset 13: Add of A, B: "),
+        (
+            "shape: [3]}",
+            "shape: [4]}",
+            "the nodes do not fit together at opset 13: Add of A, B breaks the rule: ",
+        ),
         ("half: 0.5", "half: {type: float64, values: 0.5}", "Mul at opset 13 does not take float64 for B"),
         ("T: [float32, float16]\n      sum", "U: [float32]\n      sum", "ScaledSum has no factor 'U'"),
         ("graph: ScaledSum", "graph: Add", "Add is an operator of ONNX; give the graph a name of its own"),

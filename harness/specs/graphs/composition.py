@@ -156,7 +156,7 @@ def _computed(node: GraphNode, way: _Way, given: Mapping[str, Known]) -> Iterabl
     exact = {name: each for name, each in given.items() if isinstance(each, Tensor)}
     broken = operator.broken(call, exact) if len(exact) == len(given) else operator.broken_rule(call)
     if broken is not None:
-        raise Unfit(f"{node.operator} of {', '.join(filter(None, node.inputs))}: {broken}")
+        raise Unfit(f"{node.operator} of {', '.join(filter(None, node.inputs))} breaks the rule: {broken}")
     if len(exact) == len(given):
         return operator.oracle(call, exact, way.declared)
     oracle = operator.oracle
