@@ -85,7 +85,7 @@ def sentence(view: ModelView) -> str:
         fused = view.wrong_regions(target)
         if fused:
             what = count(len(fused), "region")
-            other.append(f"on {target} the optimizer makes {what} wrong: {fused[0].text}")
+            other.append(f"on {target} the optimizer makes {what} wrong: {fused[0].made[target]}")
         if not wrong and not levels and not fused:
             counted = Counter(view.verdict(target, call) for call in range(len(view.report.calls)))
             if not view.judged(target):
@@ -164,7 +164,8 @@ def _findings(view: ModelView) -> Iterator[Item]:
             remarks = [Remark(f"nodes: {', '.join(region.places[0])}{_more_places(region)}")]
             remarks.append(Remark("; ".join(details(result))))
             remarks += [Remark(f"right without {' and '.join(culprit)}")] if culprit else []
-            yield Item(f"{region.text} on {target}: {result.reading.value}", remarks, region.case)
+            remarks.append(_bug_report(view, target, region.case))
+            yield Item(f"{region.made[target]} on {target}: {result.reading.value}", remarks, region.case)
         for each in view.wrong_levels(target):
             yield Item(
                 f"the whole of {each.model} on {target} at {each.level}: {_moved(each)}",
@@ -179,10 +180,15 @@ def _finding(view: ModelView, target: str, call: int, result: Result) -> Item:
     remarks.append(Remark("; ".join(details(result))))
     if known is not None:
         remarks.append(Remark(f"known: {known.name}: {known.reason}", "soft", link=known.link or ""))
-    asked = ["harness", "repro", str(view.folder), row.case, "-t", target, *_REPORTED]
-    remarks.append(Remark("bug report", case=shlex.join(asked)))
+    remarks.append(_bug_report(view, target, row.case))
     head = f"{row.text} on {target}: {view.verdict(target, call)}"
     return Item(head, remarks, row.case, "" if known is None else "known")
+
+
+def _bug_report(view: ModelView, target: str, case: str) -> Remark:
+    return Remark(
+        "bug report", case=shlex.join(["harness", "repro", str(view.folder), case, "-t", target, *_REPORTED])
+    )
 
 
 def _known(found: Sequence[DefectOfCalls]) -> Items:
@@ -266,22 +272,18 @@ def _state(each: WholeRun) -> Span:
 
 def _regions(view: ModelView) -> Table:
     """Count by what became of what: distinct regions, their places, and the results at all levels."""
-    alike: dict[str, list[RegionRow]] = {}
+    alike: dict[tuple[str, str], list[RegionRow]] = {}
     for region in view.report.regions:
-        alike.setdefault(region.text, []).append(region)
+        for target, text in region.made.items():
+            alike.setdefault((text, target), []).append(region)
     rows: list[Row] = []
-    for text, regions in alike.items():
+    for (text, target), regions in sorted(alike.items()):
+        results = [each for region in regions if (each := view.results.get((target, region.case)))]
+        counted = Counter(each.reading.value for each in results)
+        said = ", ".join(f"{name} {number}" for name, number in counted.items())
+        bad = any(each.reading in DEFECTS for each in results)
         places = sum(len(region.places) for region in regions)
-        for target in view.targets:
-            found = (view.results.get((target, each.case)) for each in regions if target in each.targets)
-            results = [each for each in found if each is not None]
-            counted = Counter(each.reading.value for each in results)
-            said = ", ".join(f"{name} {number}" for name, number in counted.items())
-            bad = any(each.reading in DEFECTS for each in results)
-            if results:
-                rows.append(
-                    (text, target, f"{len(results):,}", f"{places:,}", Span(said, "bad" if bad else ""))
-                )
+        rows.append((text, target, f"{len(regions):,}", f"{places:,}", Span(said, "bad" if bad else "")))
     return Table(("region", "target", "distinct", "places", "as optimised"), rows, (2, 3), grouped=True)
 
 

@@ -118,14 +118,12 @@ class DefectOfCalls(msgspec.Struct, frozen=True):
 
 
 class RegionRow(msgspec.Struct, frozen=True):
-    """Nodes that an optimizer changed, judged by the composition of their formulas: `text` says what became of what,
-    `case` is the id of its case, `places` the nodes of each place where the model has the like, `targets` those whose
-    optimizer changed them."""
+    """Nodes that an optimizer changed, judged by the composition of their formulas: `case` is the id of its case, `places`
+    the nodes of each place where the model has the like, `made` says by target what became of what."""
 
-    text: str
     case: str
     places: tuple[tuple[str, ...], ...]
-    targets: tuple[str, ...] = ()
+    made: dict[str, str]
 
 
 class ModelReport(msgspec.Struct, frozen=True):
@@ -229,7 +227,7 @@ class ModelView:
         found = (
             (each, self.results.get((target, each.case)))
             for each in self.report.regions
-            if target in each.targets
+            if target in each.made
         )
         return [region for region, result in found if result is not None and result.reading in DEFECTS]
 

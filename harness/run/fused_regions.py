@@ -50,12 +50,12 @@ class Region(NamedTuple):
 
 class WrittenRegion(NamedTuple):
     """A distinct region with the id of its case, at the lowest level that has it, the names of the nodes of each place,
-    and the targets whose optimizer made it."""
+    and what became of it by target."""
 
     region: Region
     case: str
     places: list[tuple[str, ...]]
-    targets: list[str]
+    made: dict[str, str]
 
 
 def regions(
@@ -140,7 +140,7 @@ class FusedRegions:
     """Collects regions of models and writes each distinct one as a spec of a graph; `too_large` counts others."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[_Held, list[tuple[str, ...]], list[str]]] = {}
+        self._found: dict[str, tuple[_Held, list[tuple[str, ...]], dict[str, str]]] = {}
         self.too_large = 0
 
     def add(self, held: _Held, names: Mapping[str, str], target: str) -> None:
@@ -162,9 +162,9 @@ class FusedRegions:
             (each.dtype, each.array.shape, name in held.fixed, _constant(each) if held.writes(name) else "")
             for name, each in held.tensors.items()
         ]
-        key = blake2b(repr((lines, form, held.model.opsets, region.made)).encode(), digest_size=4).hexdigest()
-        _, places, targets = self._found.setdefault(key, (held, [], []))
-        targets += [] if target in targets else [target]
+        key = blake2b(repr((lines, form, held.model.opsets)).encode(), digest_size=4).hexdigest()
+        _, places, made = self._found.setdefault(key, (held, [], {}))
+        made.setdefault(target, region.text)
         place = tuple(names[node.output[0]] for node in region.nodes)
         if place not in places:
             places.append(place)
@@ -177,7 +177,7 @@ class FusedRegions:
         graphs.mkdir(parents=True, exist_ok=True)
         written = []
         with TensorStore(graphs / TENSORS) as store:
-            for key, (held, places, targets) in self._found.items():
+            for key, (held, places, made) in self._found.items():
                 name = f"Region{key.upper()}"
                 path = graphs / f"{name}.yaml"
                 path.write_text(_spec(name, held, store), encoding="utf-8", newline="\n")
@@ -187,7 +187,7 @@ class FusedRegions:
                 except SpecError:
                     path.unlink()
                     continue
-                written.append(WrittenRegion(held.region, case.id, places, targets))
+                written.append(WrittenRegion(held.region, case.id, places, made))
         return written
 
 

@@ -175,10 +175,7 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         calls=tuple(_row(call, cases) for call in found.calls),
         compared=tuple(whole.compared),
         whole=tuple(whole.runs),
-        regions=tuple(
-            RegionRow(each.region.text, each.case, tuple(each.places), tuple(each.targets))
-            for each in regions
-        ),
+        regions=tuple(RegionRow(each.case, tuple(each.places), each.made) for each in regions),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
         remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
         known=tuple(_known(asked, reader.header, found.calls, results)),

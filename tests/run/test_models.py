@@ -105,7 +105,7 @@ def test_what_the_optimizer_fused_is_cut_out() -> None:
         ("quantised_network", "DequantizeLinear, Conv, QuantizeLinear → QLinearConv"),
     ):
         assert harness("model", saved(MODELS[name]()), "-t", "cpu", "-o", name).code == 0
-        found = {each["text"]: each for each in report(name)["regions"]}
+        found = {each["made"]["cpu"]: each for each in report(name)["regions"]}
         result = results_of(Path(name))[found[wanted]["case"]]
         assert result["outcome"] == "pass"
         assert result["transformers"]
