@@ -1,5 +1,5 @@
 """Finds the transformer of ONNX Runtime's optimizer by which a graph goes wrong: runs it without optimisation, then
-without one transformer after the other, then without two.
+without one transformer after the other, then without two. Of graphs that end their process few are run so.
 
 A graph that is wrong without optimisation has no culprit: its kernels are wrong.
 """
