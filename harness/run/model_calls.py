@@ -149,7 +149,7 @@ def _operand(recorded: RecordedNode, name: str) -> object:
 def _case(call: ModelCall) -> tuple[Case | None, str]:
     """Return the case of a call, or why it has none."""
     recorded, model = call.recorded, call.model
-    if draws(recorded.node) and not recorded.outputs:
+    if draws(recorded.node.op_type, len(recorded.node.input)) and not recorded.outputs:
         return None, "gives other elements in each run"
     shapes = "static" if model.static else "symbolic"
     names = list(recorded.outputs)

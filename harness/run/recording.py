@@ -103,7 +103,7 @@ class Recording:
                     for key in keys
                     if key and (found := values.get(key, weights.get(key))) is not None
                 }
-                if not draws(node) and all(key in constant for key in taken(node)):
+                if not draws(node.op_type, len(node.input)) and all(key in constant for key in taken(node)):
                     constant |= set(node.output)
                 yield RecordedNode(
                     name,

@@ -167,7 +167,7 @@ class WholeModel:
         model, fed, name = recorded.model, recorded.fed, recorded.model.path.name
         wanted = [recorded.outputs[name] for name in model.outputs]
         plain = whole(model, "off")
-        random = any(map(draws, model.graph.node))
+        random = any(draws(node.op_type, len(node.input)) for node in model.graph.node)
         if random:
             self._remark(f"{name}: draws numbers, so that its runs were not compared with each other")
         off: Sequence[Tensor] | None = None
