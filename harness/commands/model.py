@@ -103,6 +103,10 @@ def model_command(
     given = ModelInput(data, dict(map(_dimension, dims)), seed)
     if data is not None and len(models) > 1:
         raise UsageError("--data gives the inputs of one model; name one")
+    if data is not None and dims:
+        raise UsageError(
+            "--dim sizes inputs that are drawn, and --data gives those of its own; leave one out"
+        )
     if cases is not None and not force and any(cases.glob("*.yaml")):
         raise UsageError(f"{cases}: holds specs already; --force replaces them")
     with Progress(baseline=baseline is not None) as progress:

@@ -169,13 +169,15 @@ def _failure(
             case, spec = other.case, other.spec
             kept = f"all but those of {', '.join(other.kept)}" if other.kept else "all"
             click.echo(f"drawn anew: {kept}", err=True)
+            commands = []  # they name the model, and find nothing without it
         if first_reduce:
             found = reduce_case(probes, case, spec)
             if isinstance(found, Flaky):
                 click.echo(f"harness: {found.what}; nothing is written", err=True)
                 sys.exit(FLAKY)
             origin, case = case.id, found.reduction.case
-            commands = [*commands, f"harness reduce {shlex.quote(origin)} -t {shlex.quote(target.name)}"]
+            if commands:
+                commands = [*commands, f"harness reduce {shlex.quote(origin)} -t {shlex.quote(target.name)}"]
         probe = probes.fresh(case)
         now = signature(probe.judgement, probe.execution)
         info = target_info(target, probes.hello, probes.runtime)
@@ -208,7 +210,7 @@ def _failure(
         tuple(dict.fromkeys(commands)),
         memory,
         None if directml else ask_onnx(probe.graph.model),
-        spec_file=_spec_file(probe.prepared, spec) if directml else None,
+        spec_file=_spec_file(probe.prepared, spec) if directml or redraw or _is_plain(spec) else None,
         culprit=culprit,
         optimized=probe.execution.graph_nodes,
     )
@@ -251,6 +253,11 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
         culprit=result.culprit if isinstance(result.culprit, tuple) else (),
         optimized=result.graph_nodes if isinstance(result.graph_nodes, tuple) else (),
     )
+
+
+def _is_plain(spec: LoadedSpec) -> bool:
+    """Say whether a spec describes one graph, so that it can be written with its case alone."""
+    return spec.graph is not None and not spec.graph.spec.parameters and not spec.graph.spec.types
 
 
 def _spec_file(prepared: Prepared, spec: LoadedSpec) -> str | None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import ProgressColumn
 
-PLANNING = "expanding specs"
-"""What goes before the targets."""
+PLANNING, RECORDING, WHOLE = "expanding specs", "recording", "the whole model on "
+"""What goes before the targets; the last stands before a target's name."""
 _PLAIN_EVERY = 5.0
 _PLAIN_AFTER = 1.0
 """Seconds that lie at least between two lines of a run's progress, of which there is none before `_PLAIN_EVERY`."""
@@ -52,7 +52,7 @@ class Progress:
                     self._unexpected[result.target] = self._unexpected.get(result.target, 0) + 1
 
     def update(self, target: str, done: int, total: int) -> None:
-        """Tell that `done` of `total` cases of a target are done, or of PLANNING so many specs."""
+        """Tell that `done` of `total` cases of a target are done, or of a step before them."""
         if self._terminal:
             self._show(target, done, total)
             return
@@ -70,7 +70,8 @@ class Progress:
             )
 
     def _unit(self, target: str) -> str:
-        return "specs" if target == PLANNING else f"cases, {self._unexpected.get(target, 0):,} unexpected"
+        before = "runs" if target.startswith(WHOLE) else {PLANNING: "specs", RECORDING: "nodes"}.get(target)
+        return before or f"cases, {self._unexpected.get(target, 0):,} unexpected"
 
     def _show(self, target: str, done: int, total: int) -> None:
         if self._bar is None:

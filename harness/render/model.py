@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
-from harness.model.result import Diff, Result
-from harness.model.verdict import DEFECTS
+from harness.model.reference.feature_levels import level_key
+from harness.model.result import NOT_EXPRESSIBLE, Diff, Error, Result
+from harness.model.target_info import DML, REPRODUCED, TargetInfo
+from harness.model.verdict import DEFECTS, Reading
 from harness.render.document import (
     Block,
     Document,
@@ -32,6 +34,7 @@ from harness.render.text import line
 from harness.results.defects import release_words, releases
 from harness.results.model_report import DefectOfCalls, ModelView, RegionRow, WholeRun
 from harness.results.summary import count
+from harness.results.support import LOWERS_TO_DIRECTML
 
 _REPORTED = ("-o", "bug", "--redraw", "--reduce")
 _NODES = 3
@@ -77,11 +80,12 @@ def sentence(view: ModelView) -> str:
             size = _by_how_much(view.results.get((target, view.report.calls[wrong[0]].case)))
             other.append(f"on {target} node {first[0]}{more} {verb} {worst}{size}")
         if levels:
-            by_model: dict[str, list[str]] = {}
+            by_model: dict[tuple[str, str], list[str]] = {}
             for each in levels:
-                by_model.setdefault(each.model, []).append(each.level)
-            for model, at in by_model.items():
-                other.append(f"on {target} the whole of {model} is wrong at {', '.join(at)}")
+                key = each.model, "does not run" if each.error else "is wrong"
+                by_model.setdefault(key, []).append(each.level)
+            for (model, what), at in by_model.items():
+                other.append(f"on {target} the whole of {model} {what} at {', '.join(at)}")
         fused = view.wrong_regions(target)
         if fused:
             what = count(len(fused), "region")
@@ -137,7 +141,7 @@ def _sections(view: ModelView) -> Iterator[Section]:
         yield Section("regions", "What the optimizer changed", [_regions(view)], most=40)
     yield Section("operators", "Operators", [_operators(view, occurring)], folded=len(report.calls) > 200)
     if view.levels:
-        yield Section("levels", "What DirectML's documents allow, by feature level", [_levels(view)])
+        yield Section("levels", "DirectML by feature level: documented, registered, measured", _levels(view))
     unjudged = _unjudged(view)
     if unjudged.rows:
         yield Section("unjudged", "Calls that no formula judges", [unjudged])
@@ -153,42 +157,59 @@ def _sections(view: ModelView) -> Iterator[Section]:
 
 def _findings(view: ModelView) -> Iterator[Item]:
     for target in view.targets:
+        alike: dict[object, list[int]] = {}
         for call in view.calls_that(target, "crashed", "wrong", "accepted", "not supported"):
-            row = view.report.calls[call]
-            result = view.results.get((target, row.case))
-            if result is not None:
-                yield _finding(view, target, call, result)
+            if (result := view.results.get((target, view.report.calls[call].case))) is not None:
+                alike.setdefault(_what(view, call, result), []).append(call)
+        for calls in alike.values():
+            yield _finding(view, target, calls)
         for region in view.wrong_regions(target):
             result = view.results[target, region.case]
             culprit = result.culprit if isinstance(result.culprit, tuple) else ()
             remarks = [Remark(f"nodes: {', '.join(region.places[0])}{_more_places(region)}")]
             remarks.append(Remark("; ".join(details(result))))
             remarks += [Remark(f"right without {' and '.join(culprit)}")] if culprit else []
-            remarks.append(_bug_report(view, target, region.case))
+            remarks += _bug_report(view, target, region.case)
             yield Item(f"{region.made[target]} on {target}: {result.reading.value}", remarks, region.case)
         for each in view.wrong_levels(target):
             yield Item(
                 f"the whole of {each.model} on {target} at {each.level}: {_moved(each)}",
-                [Remark(_blame(each))],
+                [] if each.error else [Remark(_blame(each))],
             )
 
 
-def _finding(view: ModelView, target: str, call: int, result: Result) -> Item:
-    row, nodes, known = view.report.calls[call], view.nodes_of(call), view.known(result)
+def _what(view: ModelView, call: int, result: Result) -> object:
+    """Return what calls have in common that are one finding: an operator's that are not supported, for one reason."""
+    if result.reading is not Reading.NOT_SUPPORTED:
+        return call
+    known = view.known(result)
+    why = known.name if known else result.error.class_ if isinstance(result.error, Error) else ""
+    return view.report.calls[call].operator, why
+
+
+def _finding(view: ModelView, target: str, calls: Sequence[int]) -> Item:
+    call = calls[0]
+    row, nodes = view.report.calls[call], [name for each in calls for name in view.nodes_of(each)]
+    result = view.results[target, row.case]
+    known = view.known(result)
     more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
     remarks = [Remark(f"node{'s' * (len(nodes) > 1)}: {', '.join(nodes[:_NODES])}{more}")]
     remarks.append(Remark("; ".join(details(result))))
     if known is not None:
         remarks.append(Remark(f"known: {known.name}: {known.reason}", "soft", link=known.link or ""))
-    remarks.append(_bug_report(view, target, row.case))
-    head = f"{row.text} on {target}: {view.verdict(target, call)}"
+    if not (isinstance(result.error, Error) and result.error.class_ == NOT_EXPRESSIBLE):
+        remarks += _bug_report(view, target, row.case)
+    others = f" and {count(len(calls) - 1, 'other call')} of {row.operator}" if len(calls) > 1 else ""
+    head = f"{row.text}{others} on {target}: {view.verdict(target, call)}"
     return Item(head, remarks, row.case, "" if known is None else "known")
 
 
-def _bug_report(view: ModelView, target: str, case: str) -> Remark:
-    return Remark(
-        "bug report", case=shlex.join(["harness", "repro", str(view.folder), case, "-t", target, *_REPORTED])
-    )
+def _bug_report(view: ModelView, target: str, case: str) -> list[Remark]:
+    """Return the command for a report, none for a target that only the harness has."""
+    if view.header.targets[target].provider not in REPRODUCED:
+        return []
+    command = ["harness", "repro", str(view.folder), case, "-t", target, *_REPORTED]
+    return [Remark("bug report", case=shlex.join(command))]
 
 
 def _known(found: Sequence[DefectOfCalls]) -> Items:
@@ -306,23 +327,53 @@ def _operators(view: ModelView, occurring: Sequence[str]) -> Table:
     return Table(heads, rows, range(2, len(heads)), grouped=True)
 
 
-def _levels(view: ModelView) -> Table:
+def _levels(view: ModelView) -> list[Block]:
+    """Show what documents and registrations allow at each feature level, and what a target of DirectML's really took."""
     rows: list[Row] = []
-    for level in view.levels:
+    for level in sorted({*view.levels, *view.report.releases}, key=level_key):
+        release = view.report.releases.get(level)
         allowed = view.allowed(level)
-        refused = Counter(
-            view.report.calls[node.call].operator
-            for node, fits in zip(view.report.nodes, allowed, strict=True)
-            if not fits
-        )
+        kernels = None if release is None else view.registered(TargetInfo(DML, onnxruntime=release))
+        both = allowed if kernels is None else [a and b for a, b in zip(allowed, kernels, strict=True)]
         rows.append(
             (
-                *(level, f"{sum(allowed):,}", f"{len(allowed) - sum(allowed):,}"),
-                f"{view.transfers(allowed):,}",
-                ", ".join(f"{operator} {number}" for operator, number in refused.most_common(8)),
+                *(level, release or "", f"{sum(allowed):,}", "" if kernels is None else f"{sum(kernels):,}"),
+                *(f"{len(both) - sum(both):,}", f"{view.transfers(both):,}"),
+                view.operators_where(not each for each in both),
             )
         )
-    return Table(("level", "nodes", "to the CPU", "transfers", "not allowed"), rows, (1, 2, 3))
+    heads = ("level", "onnxruntime", "documents", "kernels", "to the CPU", "transfers", "of these")
+    blocks: list[Block] = [Table(heads, rows, range(2, 6))]
+    rows = []
+    for target in view.targets:
+        info = view.header.targets[target]
+        if info.provider not in LOWERS_TO_DIRECTML or info.unavailable or info.max_feature_level is None:
+            continue
+        allowed, ran = view.allowed(info.max_feature_level), view.ran(target)
+        kernels = view.registered(info) if info.provider == DML else None
+        rows.append(
+            (
+                *(target, info.max_feature_level, f"{sum(allowed):,}"),
+                *(
+                    "" if kernels is None else f"{sum(kernels):,}",
+                    f"{sum(ran):,}",
+                    f"{view.transfers(ran):,}",
+                ),
+                Span(view.operators_where(a and not b for a, b in zip(allowed, ran, strict=True)), "warn"),
+                view.operators_where(b and not a for a, b in zip(allowed, ran, strict=True)),
+            )
+        )
+    columns = (
+        "target",
+        "level",
+        "documents",
+        "kernels",
+        "ran",
+        "transfers",
+        "documented, did not run",
+        "ran, not documented",
+    )
+    return [*blocks, *([Table(columns, rows, range(2, 6))] if rows else [])]
 
 
 def _unjudged(view: ModelView) -> Table:

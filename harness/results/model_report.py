@@ -4,7 +4,7 @@ is made from it and the run's results."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +12,12 @@ from typing import NamedTuple
 import msgspec
 
 from harness.model.case import BEYOND
+from harness.model.facets import facets
 from harness.model.header import Expectation, Header
 from harness.model.reference.feature_levels import level_key
+from harness.model.reference.kernels import formal_inputs, registered
 from harness.model.result import Result
+from harness.model.target_info import TargetInfo
 from harness.model.verdict import DEFECTS
 
 SCHEMA = 1
@@ -128,7 +131,8 @@ class RegionRow(msgspec.Struct, frozen=True):
 
 class ModelReport(msgspec.Struct, frozen=True):
     """Models, their nodes and calls, and what is known beside the results of the run. `growth` has by target the
-    difference of each node's outputs from the CPU's where the model runs whole, node by node."""
+    difference of each node's outputs from the CPU's where the model runs whole, node by node; `releases` the newest
+    onnxruntime-directml by the DirectML feature level that its DirectML.dll reaches."""
 
     models: tuple[str, ...]
     digests: tuple[str, ...]
@@ -143,6 +147,7 @@ class ModelReport(msgspec.Struct, frozen=True):
     growth: dict[str, tuple[float | None, ...]] = {}
     remarks: tuple[str, ...] = ()
     known: tuple[DefectOfCalls, ...] = ()
+    releases: dict[str, str] = {}
     schema: int = SCHEMA
 
 
@@ -249,6 +254,36 @@ class ModelView:
             first = row.levels.get("directml", BEYOND)
             allows.append(first != BEYOND and level_key(first) <= level_key(level))
         return [allows[node.call] for node in self.report.nodes]
+
+    def registered(self, info: TargetInfo) -> list[bool]:
+        """Return for which nodes a target's provider registers a kernel, on a device that has its element types."""
+        has = []
+        for row in self.report.calls:
+            found = facets(row.case)
+            first = next((name for name, _ in formal_inputs(found.operator, found.opset)), "")
+            types = {first: found.dtype, **{name: dtype for name, dtype, _ in found.others()}}
+            has.append(
+                bool(found.dtype)
+                and registered(info, found.operator, found.opset, types) in ("yes", "device")
+            )
+        return [has[node.call] for node in self.report.nodes]
+
+    def ran(self, target: str) -> list[bool]:
+        """Return which nodes a target took, whatever it made of them."""
+        takes = [
+            self.verdict(target, call) not in ("not supported", "not judged")
+            for call in range(len(self.report.calls))
+        ]
+        return [takes[node.call] for node in self.report.nodes]
+
+    def operators_where(self, chosen: Iterable[bool]) -> str:
+        """Count the operators of some nodes, the eight most frequent ones."""
+        found = Counter(
+            self.report.calls[node.call].operator
+            for node, wanted in zip(self.report.nodes, chosen, strict=True)
+            if wanted
+        )
+        return ", ".join(f"{operator} {number}" for operator, number in found.most_common(8))
 
     def transfers(self, allowed: list[bool]) -> int:
         """Return how many values cross between the device and the CPU where some nodes fall back."""

@@ -111,17 +111,17 @@ def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) ->
         if suspects[n].ended and ended[suspects[n].alike] > _LEADERS:
             following.append(n)
     for size in (1, 2):
-        choices = {
-            n: [*_choices([*map(_term, suspects[n].graph.deployed), *suspects[n].transformers], size)]
+        asked = {
+            n: [*choices([*map(_term, suspects[n].graph.deployed), *suspects[n].transformers], size)]
             for n in sorted(well.keys() - found.keys() - set(following))
             if size == 1 or not suspects[n].ended
         }
-        found |= _search(pool, provider, choices, suspects)
+        found |= _search(pool, provider, asked, suspects)
     known: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
     for n, chosen in found.items():
         known.setdefault(suspects[n].alike, {})[chosen] = None
-    choices = {n: [*known.get(suspects[n].alike, ())] for n in following}
-    return found | _search(pool, provider, choices, suspects)
+    asked = {n: [*known.get(suspects[n].alike, ())] for n in following}
+    return found | _search(pool, provider, asked, suspects)
 
 
 def _search(
@@ -173,7 +173,7 @@ def _passing(
     return found
 
 
-def _choices(transformers: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+def choices(transformers: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
     """Yield what to disable: a rule stands for itself, not for the transformer that applies it."""
     names = list(dict.fromkeys(name for each in transformers for name in RULES.get(each, (each,))))
     for number, chosen in enumerate(combinations(names, size)):

@@ -16,6 +16,7 @@ from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError
 from harness.model.header import Header
+from harness.model.progress import RECORDING
 from harness.model.result import Result
 from harness.model.verdict import Outcome
 from harness.results.model_report import CallRow, DefectOfCalls, ModelNode, ModelReport, ModelView, RegionRow
@@ -33,9 +34,11 @@ from harness.specs.expand import expand
 from harness.specs.expectations.expectations import load_expectations
 from harness.specs.reading.load import load_specs
 from harness.targets.registry import parse_target
+from harness.targets.windows.releases import release_for_level, usable_levels
 
 SPECS, REPORT = "specs", "model.json"
-RECORDING = "recording"
+_UNKNOWN = "is not a registered function/op"
+"""What ONNX Runtime says of an operator that no size of an input helps."""
 
 
 class ModelInput(NamedTuple):
@@ -91,7 +94,7 @@ def take_apart(
         free = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
         hint = (
             f"; free dimensions were {free}: set others with --dim NAME=N, or give inputs with --data"
-            if free
+            if free and _UNKNOWN not in str(error)
             else ""
         )
         raise NothingRan(f"{error}{hint}") from error
@@ -178,6 +181,7 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         regions=tuple(RegionRow(each.case, tuple(each.places), each.made) for each in regions),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
         remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
+        releases={level: release_for_level(level).onnxruntime for level in usable_levels()},
         known=tuple(_known(asked, reader.header, found.calls, results)),
     )
     view = ModelView(report, reader.header, results, asked.out)

@@ -13,11 +13,12 @@ from harness.compile.models import Model, runnable, whole
 from harness.model.case import Optimization, Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.float_formats import FORMATS, decode, encode
+from harness.model.progress import WHOLE
 from harness.model.result import CANNOT_BE_ASKED
 from harness.model.target_info import DIRECTML
-from harness.model.transformers import RULES
 from harness.operators.in_models import draws
 from harness.results.model_report import ENDLESS, MOVED_FACTOR, ComparedCall, WholeRun
+from harness.run.culprits import choices
 from harness.run.fused_regions import FusedRegions, region_of, regions
 from harness.run.model_calls import ModelCall
 from harness.run.recording import execute, executed
@@ -45,6 +46,7 @@ class RecordedModel(NamedTuple):
     resized: Mapping[str, Tensor] | None = None
 
 
+_LEVELS: tuple[Optimization, ...] = get_args(Optimization)
 _LARGEST = 1 << 30
 """Bytes of weights up to which a model is sent to a worker whole."""
 _ELSEWHERE = "session.disable_cpu_ep_fallback"
@@ -92,6 +94,7 @@ class WholeModel:
         self.growth: dict[str, list[float | None]] = {}
         self.remarks: list[str] = []
         self.regions = FusedRegions()
+        self._steps = 0
 
     def on(self, target: Target) -> None:
         """Ask one target, which may use others for the nodes that it does not take."""
@@ -103,6 +106,7 @@ class WholeModel:
         shared = WorkerPool(
             started._replace(config=config), size=1, timeout=max(self._asked.timeout, _SECONDS)
         )
+        self._steps = 0
         try:
             for number, call in enumerate(self._calls):
                 if call.case is None and call.recorded.outputs:
@@ -117,9 +121,14 @@ class WholeModel:
                     continue
                 self._levels(target, shared, recorded)
                 self._grow(target, shared, recorded)
+                self._step(target)
         finally:
             alone.close()
             shared.close()
+
+    def _step(self, target: Target) -> None:
+        self._steps += 1
+        self._asked.progress(WHOLE + target.name, self._steps, (len(_LEVELS) + 1) * len(self._models))
 
     def _remark(self, what: str) -> None:
         self.remarks += [] if what in self.remarks else [what]
@@ -178,11 +187,12 @@ class WholeModel:
             runs += [recorded.resized, fed] if expected is not None else []
             if expected is None:
                 self._remark(f"{name}: does not run on {target.name} with every free dimension one larger")
-        for level in get_args(Optimization):
+        for level in _LEVELS:
             graph = plain._replace(optimization=level)
             done, again, *later = executed(pool, graph, runs, name)
             if done.outputs is None:
                 self.runs.append(WholeRun(target.name, name, level, _said(done), done.ended is not None))
+                self._step(target)
                 continue
             if level == "off":
                 off = done.outputs
@@ -209,9 +219,13 @@ class WholeModel:
             if level != "off":
                 self._cut(target.name, recorded, done, level)
             if (found.wrong or found.moves) and off is not None:
-                culprit = self._culprit(pool, graph, fed, off, done.transformers, noise)
+                tried = [
+                    name for size in (1, 2)[: 1 + found.wrong] for name in choices(done.transformers, size)
+                ]
+                culprit = self._culprit(pool, graph, fed, off, tried, noise)
                 found = msgspec.structs.replace(found, culprit=culprit)
             self.runs.append(found)
+            self._step(target)
 
     def _bound(
         self, pool: WorkerPool, graph: Graph, fed: Mapping[str, Tensor], done: Execution
@@ -243,14 +257,14 @@ class WholeModel:
         graph: Graph,
         fed: Mapping[str, Tensor],
         off: Sequence[Tensor],
-        transformers: Sequence[str],
+        tried: Iterable[tuple[str, ...]],
         noise: float,
     ) -> tuple[str, ...]:
-        """Return the transformer without which the outputs are near those without optimisation; () for none."""
-        for name in dict.fromkeys(rule for each in transformers for rule in RULES.get(each, (each,))):
-            done = execute(pool, graph._replace(disabled=(name,)), fed, name)
+        """Return the transformers without which the outputs are near those without optimisation; () for none."""
+        for chosen in tried:
+            done = execute(pool, graph._replace(disabled=chosen), fed, graph.digest)
             if done.outputs is not None and apart(done.outputs, off) <= MOVED_FACTOR * noise:
-                return (name,)
+                return chosen
         return ()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from harness.model.case import Case, Tensor
@@ -26,6 +27,8 @@ from harness.triage.signature import signature
 
 _FEW = 1
 """Elements up to which a constant of a graph says what is computed, not a user's numbers."""
+_SOURCE = "a model, numbers drawn anew"
+"""Stands for the source of a case, which may name a user's model and its nodes."""
 
 
 class RedrawnCase(NamedTuple):
@@ -82,6 +85,7 @@ def _tensors(inputs: tuple[Tensor, ...], case: Case, spec: LoadedSpec) -> tuple[
             other = graph._replace(
                 inputs={name: changed.get(name, tensor) for name, tensor in graph.inputs.items()},
                 constants={name: changed.get(name, tensor) for name, tensor in graph.constants.items()},
+                source=_SOURCE,
             )
             return other.known_as(f"{case.operator}Redrawn")
 
@@ -95,7 +99,9 @@ def _tensors(inputs: tuple[Tensor, ...], case: Case, spec: LoadedSpec) -> tuple[
                 changed.get(name, tensor) for name, tensor in zip(start.names, start.inputs, strict=True)
             )
         )
-        return (subject.case(other), spec) if subject.keeps(other) else None
+        if not subject.keeps(other):
+            return None
+        return msgspec.structs.replace(subject.case(other), source=_SOURCE), spec
 
     named = zip(start.names, start.inputs, strict=True)
     return {name: tensor for name, tensor in named if not subject.decides(name)}, of_operator

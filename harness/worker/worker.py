@@ -74,6 +74,11 @@ _STORAGE = {
 _WITHOUT_NUMPY = frozenset(range(16, 27))
 """The element types that NumPy lacks, so that `session.run` neither takes nor returns them: bfloat16, floats of 8 and
 4 bits, integers of 4 and 2 bits."""
+_NAMED = {
+    "bfloat16": 16, "float8e4m3fn": 17, "float8e4m3fnuz": 18, "float8e5m2": 19, "float8e5m2fnuz": 20, "uint4": 21, "int4": 22,
+    "float4e2m1": 23, "float8e8m0": 24, "uint2": 25, "int2": 26,
+}  # fmt: skip
+"""These by the name that a session has for them."""
 PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
 """The bits of the element types of which a byte holds several."""
 _ONNX_NUMBER = {
@@ -612,6 +617,8 @@ class OnnxRuntime:
             return self._run_deployed(session, unit, arrays, position)
         asked = unit.get("asked")
         if asked is None:  # once a unit
+            if not all(number for _, number in wanted):
+                wanted = unit["outputs"] = declared(session, wanted)
             numbers = {n for _, n in names} | {n for _, n in wanted}
             unit["bound"] = unit["in_place"] or not _WITHOUT_NUMPY.isdisjoint(numbers)
             unit["fed"] = [name for name, _ in names]
@@ -721,7 +728,8 @@ class OnnxRuntime:
             binding.bind_output(name, "cpu")
         session.run_with_iobinding(binding)
         return [
-            (elements_of(value, number), number) for value, (_, number) in zip(binding.get_outputs(), wanted)
+            (elements_of(value, number), number) if number else numbered(value.numpy())
+            for value, (_, number) in zip(binding.get_outputs(), wanted)
         ]
 
     def _run_aliased(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
@@ -954,6 +962,12 @@ def unpacked(held: Any, number: int, shape: Sequence[int]) -> Any:
         sign = 1 << (bits - 1)
         found = (found ^ sign) - sign
     return found.view(_STORAGE[number]).reshape(shape)
+
+
+def declared(session: Any, outputs: Sequence[Tuple[str, int]]) -> List[Tuple[str, int]]:
+    """Return outputs with the element types that NumPy lacks, which a session inferred; 0 for any other that is not known."""
+    types = {each.name: _NAMED.get(each.type[len("tensor(") : -1], 0) for each in session.get_outputs()}
+    return [(name, number or types.get(name, 0)) for name, number in outputs]
 
 
 def elements_of(value: Any, number: int) -> Any:

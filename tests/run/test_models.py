@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -17,7 +18,13 @@ from harness.compile.model_inputs import ModelInputs
 from harness.compile.models import read_model
 from harness.model.case import Tensor
 from harness.model.errors import UsageError
+from harness.model.target_info import DML, TargetInfo
+from harness.model.verdict import Outcome
 from harness.operators.products import sampling
+from harness.render.document import Span, Table
+from harness.render.model import model_document
+from harness.results.model_report import ModelReport, ModelView
+from harness.results.runfile import RunReader
 from harness.run.recording import execute, executed
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
@@ -329,6 +336,7 @@ def test_bad_input_is_one_line() -> None:
         (("--dim", "batch"), "--dim batch: write NAME=N, for example batch=2"),
         (("--dim", "width=2"), "model.onnx: no free dimension is named 'width'; there are: batch, sequence"),
         (("--data", "text.onnx"), "text.onnx: no .npz file with arrays of numbers, or a damaged one"),
+        (("--data", "x.npz", "--dim", "batch=2"), "--dim sizes inputs that are drawn, and --data gives those"),
         (("--data", "."), ".: holds no input_0.pb; name a folder as ONNX's backend tests have it"),
         (("-o", "nothing", "--resume"), "nothing: there is no run to resume; leave --resume out"),
     ):
@@ -470,6 +478,15 @@ def test_a_free_dimension_that_does_not_fit_is_named() -> None:
     assert ended.code == 4
     assert "free dimensions were rows=1: set others with --dim NAME=N" in complaint(ended)
     assert harness("model", "model.onnx", "-t", "cpu", "--dim", "rows=4", "-o", "out").code == 0
+    b = Builder()
+    b.node("Odd", ["x"], "y")
+    b.nodes[-1].domain = "example.odd"
+    odd = b.model([value("x", FLOAT, "rows", 3)], [value("y", FLOAT, "rows", 3)])
+    odd.opset_import.append(helper.make_opsetid("example.odd", 1))
+    saved(odd)
+    said = complaint(refused("model.onnx", "-t", "cpu"))
+    assert "example.odd:Odd" in said
+    assert "--dim" not in said
 
 
 def test_a_target_that_is_not_here_is_said() -> None:
@@ -508,3 +525,60 @@ def test_a_bug_report_needs_none_of_the_models_numbers() -> None:
     fed = [TensorProto.FromString(path.read_bytes()) for path in Path("bug").rglob("*.pb")]
     numbers = {float(number) for each in (*held, *map(numpy_helper.to_array, fed)) for number in each.ravel()}
     assert numbers.isdisjoint(kernel.ravel().tolist())
+    assert not any(b"model.onnx" in path.read_bytes() for path in Path("bug").glob("*.[yo]*"))
+    said = Path("bug/issue.md").read_text()
+    assert "harness model" not in said
+    title = "# DequantizeLinear, Conv, QuantizeLinear: CPUExecutionProvider gives a wrong result (element) unless"
+    assert said.startswith(f"{title} WeightBiasQuantization is disabled")
+    assert "harness run case.yaml -t cpu" in said
+    assert harness("run", "bug/case.yaml", "-t", "cpu", "-o", "again").code == 1
+
+
+def test_a_node_of_a_model_is_reported_without_its_name() -> None:
+    model = MODELS["transformer_block"]()
+    Path("script.yaml").write_text("rules:\n  - {match: Erf, do: nan}\n")
+    target = "fake,script=script.yaml"
+    ended = harness("model", saved(model), "-t", target, "-o", "out")
+    assert ended.code == 1
+    assert "harness repro" not in ended.out  # of a provider that nobody else has
+
+
+def test_what_documents_allow_stands_beside_what_ran() -> None:
+    """Of a target of DirectML: here the CPU's results under its name, without those of one operator."""
+    assert harness("model", saved(MODELS["transformer_block"]()), "-t", "cpu", "-o", "out").code == 0
+    known = msgspec.json.decode(Path("out/model.json").read_bytes(), type=ModelReport)
+    reader = RunReader(Path("out/run.jsonl"))
+    info = TargetInfo(provider=DML, onnxruntime="1.24.4", max_feature_level="6_4")
+    results = [
+        msgspec.structs.replace(
+            each,
+            target="dml",
+            outcome=Outcome.NOT_PLACED if each.case.startswith("Softmax") else each.outcome,
+        )
+        for each in reader
+    ]
+    view = ModelView(
+        known, msgspec.structs.replace(reader.header, targets={"dml": info}), results, Path("out")
+    )
+    section = next(each for each in model_document(view).sections if each.name == "levels")
+    by_level, by_target = (each for each in section.blocks if isinstance(each, Table))
+    assert [row[1] for row in by_level.rows if row[0] == "6_4"] == [known.releases["6_4"]]
+    assert by_target.heads[-2:] == ("documented, did not run", "ran, not documented")
+    (row,) = by_target.rows
+    softmax = sum(known.calls[node.call].operator == "Softmax" for node in known.nodes)
+    assert row[-2] == Span(f"Softmax {softmax}", "warn")
+    nodes = [int(str(each)) for each in (row[2], row[3], row[4])]
+    assert nodes[2] == len(known.nodes) - softmax
+    assert nodes[1] == len(known.nodes)
+
+
+def test_bfloat16_is_recorded() -> None:
+    b = Builder(17)
+    b.node("Cast", ["x"], "small", to=TensorProto.BFLOAT16)
+    b.node("Transpose", ["small"], "turned", perm=[1, 0])
+    b.node("Cast", ["turned"], "y", to=FLOAT)
+    ended = harness(
+        "model", saved(b.model([value("x", FLOAT, 2, 3)], [value("y", FLOAT, 3, 2)])), "-t", "cpu", "-o", "out"
+    )
+    assert ended.code == 0, ended.err
+    assert report("out")["verdicts"]["cpu"] == ["correct"] * 3

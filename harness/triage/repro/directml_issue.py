@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import shlex
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,10 +17,8 @@ from harness.render.documents import document
 from harness.render.text import without_paths
 from harness.targets.launches import THIS_INTERPRETER
 from harness.triage.repro.directml_script import directml_script, passed
-from harness.triage.repro.failure import Failure, other_facts
+from harness.triage.repro.failure import CASE_FILE, Failure, other_facts
 from harness.triage.repro.issue import expected_text, fenced, memory_said, tensor_text
-
-CASE_FILE = "case.yaml"
 
 
 def directml_files(failure: Failure, bisection: str | None) -> dict[str, bytes]:
@@ -173,13 +170,8 @@ def _reproduce(failure: Failure) -> Iterator[str]:
     )
     ort = f"--ort {release} " if release else ""
     yield f"On Linux, in the harness's Windows runtime: `harness windows python {ort}repro.py`."
-    commands = [without_paths(command) for command in failure.commands]
-    if failure.spec_file is not None:
-        commands.append(
-            shlex.join(["harness", "run", CASE_FILE, "-t", failure.target.name, "-k", failure.case.operator])
-        )
     yield "With the conformance harness:"
-    yield fenced("\n".join(commands), "sh")
+    yield fenced("\n".join(failure.harness_commands), "sh")
 
 
 def _seen(failure: Failure) -> str:

@@ -7,8 +7,11 @@ for each field, in this order.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
+
+from onnx import load_model_from_string
 
 from harness.model.case import Case, Tensor, Validity
 from harness.model.expected import Expected
@@ -17,6 +20,7 @@ from harness.model.signature import Signature
 from harness.model.target_info import CPU, DIRECTML, DML, TargetInfo
 from harness.model.verdict import Outcome
 from harness.operators.directml.description import Description, decode
+from harness.operators.in_models import CONSTANT
 from harness.render.text import without_paths
 from harness.run.oracle import oracle
 from harness.targets.execution import Graph, Prepared
@@ -25,6 +29,9 @@ from harness.targets.target import Target
 from harness.triage.repro.onnx_alone import OnnxAlone
 
 T = TypeVar("T")
+CASE_FILE = "case.yaml"
+_NAMED = 6
+"""Nodes of a graph that its name lists."""
 
 
 class SessionSettings(NamedTuple):
@@ -92,10 +99,27 @@ class Failure(NamedTuple):
         description = self.description
         if description is not None:
             return f"{description.operator}: DirectML {self.what}"
+        if self.graph.composed:
+            without = f" unless {' and '.join(self.culprit)} is disabled" if self.culprit else ""
+            return f"{self.chain}: {self._who} {self.what}{without}"
         variant = self.case.options.variant
         composed = f" {variant}, composed of other operators" if variant else ""
         mended = f" (mended in {self.mended})" if self.mended else ""
         return f"{self.case.operator}-{self.case.opset}{composed}: {self._who} {self.what}{mended}"
+
+    @property
+    def harness_commands(self) -> list[str]:
+        """Return what shows it with the harness, without paths of this machine."""
+        run = ["harness", "run", CASE_FILE, "-t", self.target.name, "-k", self.case.operator]
+        own = [shlex.join(run)] if self.spec_file is not None else []
+        return [*map(without_paths, self.commands), *own]
+
+    @property
+    def chain(self) -> str:
+        """Name a graph of several nodes by their operators in topological order."""
+        nodes = [node.op_type for node in load_model_from_string(self.graph.model).graph.node]
+        operators = [name for name in nodes if name != CONSTANT]
+        return f"{', '.join(operators[:_NAMED])}{', …' if len(operators) > _NAMED else ''}"
 
     @property
     def in_shape_inference(self) -> bool:

@@ -10,7 +10,7 @@ from harness.model.case import Tensor
 from harness.model.errors import UsageError
 from harness.model.expected import nearest
 from harness.triage.repro.directml_issue import directml_files
-from harness.triage.repro.failure import Failure
+from harness.triage.repro.failure import CASE_FILE, Failure
 from harness.triage.repro.issue import issue
 from harness.triage.repro.script import script
 
@@ -47,6 +47,8 @@ def _onnx_files(failure: Failure, bisection: str | None) -> dict[str, bytes]:
         files[f"{_DATA}/output_{number}.pb"] = _bytes(name, nearest(expected))
     code = script(failure)
     files["repro.py"] = code.encode()
+    if failure.spec_file is not None:
+        files[CASE_FILE] = failure.spec_file.encode()
     files["issue.md"] = issue(failure, code, bisection).encode()
     return files
 

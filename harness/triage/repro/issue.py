@@ -18,6 +18,7 @@ from harness.render.text import without_paths
 from harness.results.memory import said_of
 from harness.specs.reading.write import entry_lines
 from harness.triage.repro.failure import (
+    CASE_FILE,
     DESCRIBE,
     NO_RESPONSE,
     REPRODUCE,
@@ -33,6 +34,7 @@ _SHOWN = 16
 _WRITTEN_OUT = 256
 _LONGEST_CODE = 30_000
 """Characters of a script that is shown in the issue; the forms of issue trackers take some 65,000."""
+_LONGEST_SPEC = 4_000
 _OPERATOR_PAGE = "https://onnx.ai/onnx/operators/onnx__{}.html"
 
 
@@ -72,7 +74,8 @@ def _onnx_alone(alone: OnnxAlone) -> str:
 def _what_happens(failure: Failure) -> str:
     case, found = failure.case, failure.signature
     who = "ONNX's shape inference" if failure.in_shape_inference else f"`{failure.info.provider}`"
-    lines = [f"{who} {failure.what} (`{found.outcome.value}`, `{case.operator}` at opset {case.opset})."]
+    what = "a graph of several nodes" if failure.graph.composed else f"`{case.operator}`"
+    lines = [f"{who} {failure.what} (`{found.outcome.value}`, {what} at opset {case.opset})."]
     if failure.in_shape_inference:
         lines.append(
             "ONNX Runtime runs it before any provider is asked; the same model ends ONNX's own shape inference too."
@@ -107,7 +110,7 @@ def _what_happens(failure: Failure) -> str:
 def _optimizer(failure: Failure) -> str:
     """Say what the optimizer made of a graph, and which transformer makes it wrong."""
     level, names = failure.case.options.optimization, failure.culprit
-    said = f"The graph is {', '.join(failure.graph.tested)}, optimised at the level `{level}`."
+    said = f"The graph is {failure.chain}, optimised at the level `{level}`."
     if failure.optimized:
         said += f" The nodes that ran are {', '.join(failure.optimized)}."
     if names:
@@ -182,15 +185,14 @@ def _reproduce(failure: Failure, code: str) -> str:
     version = f"=={failure.info.onnxruntime}" if failure.info.onnxruntime else ""
     numpy = '"numpy<2"' if (failure.info.numpy or "").startswith("1.") else "numpy"
     python = f"   # it ran with Python {failure.info.python}" if failure.info.python else ""
-    commands = "\n".join(map(without_paths, failure.commands))
+    commands = "\n".join(failure.harness_commands)
     return "\n\n".join(
         [
             f"```python\n{snippet(failure)}\n```",
             "The same with a verdict (`repro.py` needs onnxruntime and numpy alone):",
             "```sh\n"
             + f"python -m pip install {wheel}{version} {numpy}{python}\npython repro.py   # exit code 1 while the bug is there\n```",
-            "With the conformance harness:",
-            f"```sh\n{commands}\n```",
+            *(["With the conformance harness:", fenced(commands, "sh")] if commands else []),
             *_entry(failure),
             f"<details><summary>repro.py</summary>\n\n```python\n{code.rstrip()}\n```\n\n</details>"
             if len(code) <= _LONGEST_CODE
@@ -202,6 +204,10 @@ def _reproduce(failure: Failure, code: str) -> str:
 def _entry(failure: Failure) -> list[str]:
     """Return the case as an entry of a spec, with its elements written out where they are few enough to be
     read."""
+    if failure.spec_file is not None:
+        if len(failure.spec_file) > _LONGEST_SPEC:
+            return [f"`{CASE_FILE}` is attached: the case as a spec."]
+        return [f"The case as a spec, `{CASE_FILE}`:", fenced(failure.spec_file.rstrip(), "yaml")]
     inputs = failure.prepared.inputs
     if sum(tensor.array.size for tensor in inputs) > _WRITTEN_OUT or failure.case.options.after is not None:
         return []
