@@ -127,11 +127,13 @@ def model_command(
                 command += "" if output else f" -o {shlex.quote(str(asked.out))}"
                 fail(f"interrupted; continue with: {command}", 130)
     if cases is not None:
+        for line in found.ended:
+            click.echo(f"harness: {line}", err=True)
         judged = sum(call.case is not None for call in found.calls)
         click.echo(
             f"{len(found.nodes):,} nodes, {len(found.calls):,} distinct calls, {judged:,} written to {cases}"
         )
-        return
+        sys.exit(int(bool(found.ended)))
     document = model_document(view)
     write_whole(asked.out / "model.md", [write_markdown(document)])
     write_whole(asked.out / "model.html", [write_html(document)])

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from harness.model.header import Expectation
 from harness.model.reference.feature_levels import level_key
 from harness.model.result import NOT_EXPRESSIBLE, Diff, Error, Result
 from harness.model.target_info import DML, REPRODUCED, TargetInfo
@@ -32,12 +33,12 @@ from harness.render.model_picture import draw_graph, draw_growth
 from harness.render.terminal import details
 from harness.render.text import line
 from harness.results.defects import release_words, releases
-from harness.results.model_report import DefectOfCalls, ModelView, RegionRow, WholeRun
+from harness.results.model_report import ENDLESS, DefectOfCalls, ModelView, RegionRow, WholeRun
 from harness.results.summary import count
 from harness.results.support import LOWERS_TO_DIRECTML
 
 _REPORTED = ("-o", "bug", "--redraw", "--reduce")
-_NODES = 3
+_NODES, _INPUTS = 3, 12
 _STYLES: dict[str, Style] = {"wrong": "bad", "crashed": "bad", "accepted": "warn", "not supported": "warn"}
 _VERDICTS = ("correct", "wrong", "crashed", "accepted", "not supported", "not judged", "compared")
 
@@ -45,10 +46,11 @@ _VERDICTS = ("correct", "wrong", "crashed", "accepted", "not supported", "not ju
 def model_document(view: ModelView) -> Document:
     """Show the verdict in a sentence, what is wrong, the counts, the whole model, the graph."""
     report = view.report
-    remarks = [*report.remarks]
+    remarks = [*report.ended, *report.remarks]
     if report.drawn:
         sizes = "".join(f", {name}={size}" for name, size in report.sizes.items())
-        remarks.append(f"inputs drawn with seed {report.seed}: {', '.join(report.drawn)}{sizes}")
+        drawn = ", ".join(report.drawn) if len(report.drawn) <= _INPUTS else count(len(report.drawn), "input")
+        remarks.append(f"inputs drawn with seed {report.seed}: {drawn}{sizes}")
     parts = {each.case: each.sampled for each in view.results.values() if isinstance(each.sampled, tuple)}
     if parts:
         judged, of = (sum(each[n] for each in parts.values()) for n in (0, 1))
@@ -78,7 +80,8 @@ def sentence(view: ModelView) -> str:
             verb = "are" if more else "is"
             worst = "wrong" if view.verdict(target, wrong[0]) == "wrong" else "wrong or end the process"
             size = _by_how_much(view.results.get((target, view.report.calls[wrong[0]].case)))
-            other.append(f"on {target} node {first[0]}{more} {verb} {worst}{size}")
+            known = _all_known(view, target, [view.report.calls[call].case for call in wrong])
+            other.append(f"on {target} node {first[0]}{more} {verb} {worst}{size}{known}")
         if levels:
             by_model: dict[tuple[str, str], list[str]] = {}
             for each in levels:
@@ -89,7 +92,8 @@ def sentence(view: ModelView) -> str:
         fused = view.wrong_regions(target)
         if fused:
             what = count(len(fused), "region")
-            other.append(f"on {target} the optimizer makes {what} wrong: {fused[0].made[target]}")
+            known = _all_known(view, target, [each.case for each in fused])
+            other.append(f"on {target} the optimizer makes {what} wrong{known}: {fused[0].made[target]}")
         if not wrong and not levels and not fused:
             counted = Counter(view.verdict(target, call) for call in range(len(view.report.calls)))
             if not view.judged(target):
@@ -98,9 +102,20 @@ def sentence(view: ModelView) -> str:
             lacks = counted["not supported"]
             without = f" (without {count(lacks, 'call')} that it does not support)" if lacks else ""
             right.append(f"{target}{without}")
-    names = ", ".join(name.rpartition("/")[2] for name in view.report.models)
+    if view.report.ended:
+        ended = len(view.report.ended)
+        other.append(f"{count(ended, 'model')} {'do' if ended > 1 else 'does'} not run on the CPU")
+    models = [name.rpartition("/")[2] for name in view.report.models]
+    more = f" and {len(models) - _NODES:,} more" if len(models) > _NODES else ""
+    names = f"{', '.join(models[:_NODES])}{more}"
     said = [f"{names}: right on {', '.join(right)}"] if right else [names]
     return ("; " if right else ": ").join([*said, *(["; ".join(other)] if other else [])])
+
+
+def _all_known(view: ModelView, target: str, cases: Sequence[str]) -> str:
+    """Say that entries expect the results of cases, if they expect all of them."""
+    results = [view.results.get((target, case)) for case in cases]
+    return ", as known" if all(each and view.known(each) for each in results) else ""
 
 
 def _by_how_much(result: Result | None) -> str:
@@ -169,8 +184,10 @@ def _findings(view: ModelView) -> Iterator[Item]:
             remarks = [Remark(f"nodes: {', '.join(region.places[0])}{_more_places(region)}")]
             remarks.append(Remark("; ".join(details(result))))
             remarks += [Remark(f"right without {' and '.join(culprit)}")] if culprit else []
-            remarks += _bug_report(view, target, region.case)
-            yield Item(f"{region.made[target]} on {target}: {result.reading.value}", remarks, region.case)
+            known = view.known(result)
+            remarks += [*_known_as(known), *_bug_report(view, target, region.case)]
+            head = f"{region.made[target]} on {target}: {result.reading.value}"
+            yield Item(head, remarks, region.case, "" if known is None else "known")
         for each in view.wrong_levels(target):
             yield Item(
                 f"the whole of {each.model} on {target} at {each.level}: {_moved(each)}",
@@ -179,12 +196,13 @@ def _findings(view: ModelView) -> Iterator[Item]:
 
 
 def _what(view: ModelView, call: int, result: Result) -> object:
-    """Return what calls have in common that are one finding: an operator's that are not supported, for one reason."""
-    if result.reading is not Reading.NOT_SUPPORTED:
-        return call
+    """Return what calls have in common that are one finding: those of an operator that one entry expects, or that are not
+    supported for one reason."""
     known = view.known(result)
+    if known is None and result.reading is not Reading.NOT_SUPPORTED:
+        return call
     why = known.name if known else result.error.class_ if isinstance(result.error, Error) else ""
-    return view.report.calls[call].operator, why
+    return view.report.calls[call].operator, result.reading, why
 
 
 def _finding(view: ModelView, target: str, calls: Sequence[int]) -> Item:
@@ -195,13 +213,20 @@ def _finding(view: ModelView, target: str, calls: Sequence[int]) -> Item:
     more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
     remarks = [Remark(f"node{'s' * (len(nodes) > 1)}: {', '.join(nodes[:_NODES])}{more}")]
     remarks.append(Remark("; ".join(details(result))))
-    if known is not None:
-        remarks.append(Remark(f"known: {known.name}: {known.reason}", "soft", link=known.link or ""))
+    remarks += _known_as(known)
     if not (isinstance(result.error, Error) and result.error.class_ == NOT_EXPRESSIBLE):
         remarks += _bug_report(view, target, row.case)
     others = f" and {count(len(calls) - 1, 'other call')} of {row.operator}" if len(calls) > 1 else ""
     head = f"{row.text}{others} on {target}: {view.verdict(target, call)}"
     return Item(head, remarks, row.case, "" if known is None else "known")
+
+
+def _known_as(entry: Expectation | None) -> list[Remark]:
+    return (
+        []
+        if entry is None
+        else [Remark(f"known: {entry.name}: {entry.reason}", "soft", link=entry.link or "")]
+    )
 
 
 def _bug_report(view: ModelView, target: str, case: str) -> list[Remark]:
@@ -237,13 +262,20 @@ def _more_places(region: RegionRow) -> str:
 def _moved(each: WholeRun) -> str:
     if each.error:
         return line(each.error, 200)
-    if each.repeats is False:
-        return "a second run in the same session gives other bits"
-    if each.bound is False:
-        return "inputs and outputs bound to memory of the device give other bits"
+    if each.far(each.repeats):
+        return f"a second run in the same session {_off(each.repeats)}"
+    if each.far(each.bound):
+        return f"a run with inputs and outputs in memory of the device {_off(each.bound)}"
     if each.misfits:
         return "a run with free dimensions one larger, in the same session, gives what a session of its own does not"
     return f"outputs move by {each.moved:.2g} of the largest element; a rounding of all weights and inputs moves them by {each.noise:.2g}"
+
+
+def _off(difference: float | None) -> str:
+    """Say how far a run is off that is."""
+    if difference is None or difference >= ENDLESS:
+        return "gives other shapes, or numbers that are not finite"
+    return f"is off by {difference:.2g} of the largest element"
 
 
 def _blame(each: WholeRun) -> str:
@@ -268,6 +300,8 @@ def _whole(view: ModelView) -> list[Block]:
         "elsewhere",
         "without",
     )
+    several = len(view.report.models) > _NODES
+    shown = [each for each in view.report.whole if each.wrong or each.moves or not several]
     rows: list[Row] = [
         (
             *(each.target, each.model, each.level),
@@ -276,13 +310,16 @@ def _whole(view: ModelView) -> list[Block]:
             Span(", ".join(f"{name} {number}" for name, number in each.elsewhere.items()), "warn"),
             Span(", ".join(each.culprit), "soft"),
         )
-        for each in view.report.whole
+        for each in shown
     ]
     note = Span(
         "differences of outputs as parts of their largest element; rounding: of every weight and input",
         "soft",
     )
-    return [Table(heads, rows, range(4, 8), grouped=True), Paragraph(note)]
+    blocks: list[Block] = [Table(heads, rows, range(4, 8), grouped=True), Paragraph(note)] if rows else []
+    if others := len(view.report.whole) - len(shown):
+        blocks.append(Paragraph(Span(f"{count(others, 'other level')} neither wrong nor moved", "soft")))
+    return blocks
 
 
 def _state(each: WholeRun) -> Span:

@@ -65,9 +65,9 @@ class WholeRun(msgspec.Struct, frozen=True):
 
     `apart` is the difference of its outputs from those of the unoptimised CPU run, `moved` from those without
     optimisation on the same target, `noise` what a rounding of every weight and input changes. `elsewhere` counts by
-    provider the nodes that ran on another. `repeats` says whether further runs in the session gave the same bits; `resized`
-    is how far a run between them, whose free dimensions were one larger, is from one without optimisation in its own session.
-    `bound` says whether inputs and outputs that the application holds on the device give these bits too. `culprit` is the
+    provider the nodes that ran on another. `repeats` is how far further runs in the session are from the first;
+    `resized` how far a run between them, whose free dimensions were one larger, is from one without optimisation in its own
+    session; `bound` how far one is whose inputs and outputs the application holds on the device. `culprit` is the
     transformer without which it moves no further than rounding does.
     """
 
@@ -83,28 +83,33 @@ class WholeRun(msgspec.Struct, frozen=True):
     nodes: int = 0
     transformers: tuple[str, ...] = ()
     culprit: tuple[str, ...] = ()
-    repeats: bool | None = None
+    repeats: float | None = None
     resized: float | None = None
-    bound: bool | None = None
+    bound: float | None = None
     seconds: float = 0.0
 
     @property
     def wrong(self) -> bool:
-        """Say whether it does not run, gives other bits in a second run or with bound buffers, or what is finite without
-        optimisation is not; or whether outputs of other sizes are far from what they are in a session of their own."""
-        unsteady = self.repeats is False or self.bound is False
+        """Say whether it does not run, a second run or one with bound buffers is further from the first than rounding
+        moves it, or what is finite without optimisation is not; or whether outputs of other sizes are far from what they
+        are in a session of their own."""
+        unsteady = self.far(self.repeats) or self.far(self.bound)
         return bool(self.error) or unsteady or (self.moved or 0.0) >= ENDLESS or self.misfits
+
+    def far(self, difference: float | None) -> bool:
+        """Say whether a difference is beyond what rounding may do."""
+        return (difference or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
 
     @property
     def misfits(self) -> bool:
         """Say whether other sizes move outputs where the sizes of the session's first run do not."""
-        return not self.moves and (self.resized or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
+        return not self.moves and self.far(self.resized)
 
     @property
     def moves(self) -> bool:
         """Say whether optimisation moves outputs further than rounding does. A step of a quantiser may do that: whether
         it is wrong, the fused regions say."""
-        return (self.moved or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
+        return self.far(self.moved)
 
 
 class DefectOfCalls(msgspec.Struct, frozen=True):
@@ -132,7 +137,8 @@ class RegionRow(msgspec.Struct, frozen=True):
 class ModelReport(msgspec.Struct, frozen=True):
     """Models, their nodes and calls, and what is known beside the results of the run. `growth` has by target the
     difference of each node's outputs from the CPU's where the model runs whole, node by node; `releases` the newest
-    onnxruntime-directml by the DirectML feature level that its DirectML.dll reaches."""
+    onnxruntime-directml by the DirectML feature level that its DirectML.dll reaches; `ended` says of models
+    why they do not run on the CPU."""
 
     models: tuple[str, ...]
     digests: tuple[str, ...]
@@ -148,6 +154,7 @@ class ModelReport(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...] = ()
     known: tuple[DefectOfCalls, ...] = ()
     releases: dict[str, str] = {}
+    ended: tuple[str, ...] = ()
     schema: int = SCHEMA
 
 
@@ -297,6 +304,5 @@ class ModelView:
     def bad(self) -> bool:
         """Say whether anything is wrong that no entry knows."""
         baseline = self.header.baseline is not None
-        return any(each.unexpected(baseline=baseline) for each in self.results.values()) or any(
-            each.wrong for each in self.report.whole
-        )
+        unexpected = any(each.unexpected(baseline=baseline) for each in self.results.values())
+        return unexpected or bool(self.report.ended) or any(each.wrong for each in self.report.whole)

@@ -28,6 +28,8 @@ from harness.targets.execution import Execution
 TENSORS = "regions.bin"
 _FEW = 64
 _MOST_ELEMENTS = 1 << 23
+_NAMED = 4
+"""Nodes by whose operators a region is named, which entries can match."""
 _MOST_NODES = 64
 """As many as a spec of a graph may have."""
 
@@ -178,7 +180,8 @@ class FusedRegions:
         written = []
         with TensorStore(graphs / TENSORS) as store:
             for key, (held, places, made) in self._found.items():
-                name = f"Region{key.upper()}"
+                operators = "".join(node.op_type for node in held.region.nodes[:_NAMED])
+                name = f"Region{operators}{key.upper()}"
                 path = graphs / f"{name}.yaml"
                 path.write_text(_spec(name, held, store), encoding="utf-8", newline="\n")
                 store.flush()

@@ -50,13 +50,15 @@ class ModelInput(NamedTuple):
 
 
 class TakenApart(NamedTuple):
-    """Models with their calls and nodes, the inputs that were drawn, and the sizes of free dimensions."""
+    """Models with their calls and nodes, the inputs that were drawn, the sizes of free dimensions, and why a model of several
+    does not run: of such a one the nodes before are known."""
 
     models: list[RecordedModel]
     calls: list[ModelCall]
     nodes: list[ModelNode]
     drawn: list[str]
     sizes: dict[str, int]
+    ended: list[str]
 
 
 def take_apart(
@@ -77,7 +79,7 @@ def take_apart(
             f"{', '.join(map(str, paths))}: no free dimension is named {min(unknown)!r}; there are: {there}"
         )
     calls = ModelCalls()
-    found = TakenApart([], [], [], [], {})
+    found = TakenApart([], [], [], [], {}, [])
     pool, _ = open_pool(parse_target("cpu"), jobs=1, timeout=timeout)
     try:
         for model in models:
@@ -88,23 +90,29 @@ def take_apart(
             found.sizes.update(inputs.sizes)
             prefix = f"{model.path.stem}:" if len(models) > 1 else ""
             recording = Recording(model, pool, lambda done, total: tell(RECORDING, done, total))
-            recorded = _record(recording, found, calls, model, fed, prefix)
-            found.models.append(recorded._replace(resized=_resized(model, inputs.sizes, given)))
-    except NothingRan as error:
-        free = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
-        hint = (
-            f"; free dimensions were {free}: set others with --dim NAME=N, or give inputs with --data"
-            if free and _UNKNOWN not in str(error)
-            else ""
-        )
-        raise NothingRan(f"{error}{hint}") from error
+            try:
+                recorded = _record(recording, found, calls, model, fed, prefix)
+            except NothingRan as error:
+                found.ended.append(f"{error}{_hint(error, inputs.sizes)}")
+            else:
+                found.models.append(recorded._replace(resized=_resized(model, inputs.sizes, given)))
     finally:
         pool.close()
+    if not found.models:
+        raise NothingRan(found.ended[0])
     found.calls.extend(calls.all)
     specs = calls.write(folder, f"The calls of {', '.join(path.name for path in paths)}")
     if not specs:
         raise NothingRan(f"{', '.join(map(str, paths))}: no node has a formula that could judge it")
     return found
+
+
+def _hint(error: NothingRan, sizes: Mapping[str, int]) -> str:
+    """Say which sizes of free dimensions may be at fault."""
+    if not sizes or _UNKNOWN in str(error):
+        return ""
+    free = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return f"; free dimensions were {free}: set others with --dim NAME=N, or give inputs with --data"
 
 
 def _resized(model: Model, sizes: Mapping[str, int], given: ModelInput) -> dict[str, Tensor] | None:
@@ -180,12 +188,13 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         whole=tuple(whole.runs),
         regions=tuple(RegionRow(each.case, tuple(each.places), each.made) for each in regions),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
+        ended=tuple(found.ended),
         remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
         releases={level: release_for_level(level).onnxruntime for level in usable_levels()},
         known=tuple(_known(asked, reader.header, found.calls, results)),
     )
     view = ModelView(report, reader.header, results, asked.out)
-    code = done.exit_code or int(any(each.wrong for each in report.whole))
+    code = done.exit_code or int(bool(report.ended) or any(each.wrong for each in report.whole))
     try:
         (asked.out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
     except OSError as error:

@@ -211,8 +211,8 @@ class WholeModel:
                 transformers=done.transformers,
                 repeats=None
                 if random or again.outputs is None
-                else all(_same(done, each) for each in (again, *later[1:])),
-                resized=None if random or expected is None else _resized(later[0], expected),
+                else max(_from(done.outputs, each) for each in (again, *later[1:])),
+                resized=None if random or expected is None else _from(expected, later[0]),
                 bound=None if random else self._bound(pool, graph, fed, done),
                 seconds=round(done.seconds, 3),
             )
@@ -229,12 +229,12 @@ class WholeModel:
 
     def _bound(
         self, pool: WorkerPool, graph: Graph, fed: Mapping[str, Tensor], done: Execution
-    ) -> bool | None:
-        """Say whether inputs and outputs as OrtValues of the device give the same; None where a release has none."""
+    ) -> float | None:
+        """Return how far a run with inputs and outputs as OrtValues of the device is; None where a release has none."""
         found = execute(pool, graph._replace(deployed=(("binding", "device"),)), fed, "bound")
         if found.error is not None and found.error.class_ in CANNOT_BE_ASKED:
             return None
-        return _same(done, found)
+        return _from(done.outputs or (), found)
 
     def _noise(
         self, pool: WorkerPool, model: Model, fed: Mapping[str, Tensor], off: Sequence[Tensor]
@@ -268,15 +268,8 @@ class WholeModel:
         return ()
 
 
-def _same(one: Execution, other: Execution) -> bool:
-    return other.outputs is not None and all(
-        a.dtype == b.dtype and a.array.tobytes() == b.array.tobytes()
-        for a, b in zip(one.outputs or (), other.outputs, strict=True)
-    )
-
-
-def _resized(done: Execution, expected: Sequence[Tensor]) -> float:
-    """Return how far outputs of other sizes are from the `expected`; endless where there are none."""
+def _from(expected: Sequence[Tensor], done: Execution) -> float:
+    """Return how far outputs are from the `expected`; endless where there are none."""
     return ENDLESS if done.outputs is None else min(apart(done.outputs, expected), ENDLESS)
 
 
