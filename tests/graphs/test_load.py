@@ -20,7 +20,16 @@ from tests.running import harness
             "inputs: [Y, B], outputs: total",
             "graph.yaml:11: nodes[0].inputs: 'Y' is made by a later node, ",
         ),
-        ("[total, $by]", "[tota, $by]", "nothing makes 'tota'; did you mean 'total'?"),
+        (
+            "[total, $by]",
+            "[tota, $by]",
+            "graph.yaml:12: nodes[1].inputs: nothing makes 'tota'; did you mean 'total'?; allowed: A, B, half, total",
+        ),
+        (
+            "[total, $by]",
+            "[Y, $by]",
+            "graph.yaml:12: nodes[1].inputs: the node takes its own output 'Y'; a graph has no cycle",
+        ),
         ("outputs: Y\nsweeps", "outputs: Z\nsweeps", "graph.yaml:13: outputs: no node makes 'Z'"),
         ("outputs: Y}", "outputs: total}", "'total' is made already, "),
         ("operator: Add", "operator: Addd", "the harness has no oracle for 'Addd'; did you mean 'Add'?"),

@@ -82,12 +82,16 @@ def _names_of(
             taken.add(name)
             if not name or name in made_at or name.startswith("$"):
                 continue
-            if name in later:
+            if name in node.outputs:
+                yield file.problem(
+                    (*here, "inputs"), f"the node takes its own output {name!r}; a graph has no cycle"
+                )
+            elif name in later:
                 what = f"{name!r} is made by a later node, {file.where(*later[name])}; a graph has no cycle, and its nodes stand in order"
                 yield file.problem((*here, "inputs"), what)
             else:
                 what = f"nothing makes {name!r}"
-                yield file.problem((*here, "inputs"), what, given=name, allowed=[*made_at, *later])
+                yield file.problem((*here, "inputs"), what, given=name, allowed=made_at)
         for key, inner in node.subgraphs.items():
             within = (*here, "attributes", key)
             known = dict(made_at)
