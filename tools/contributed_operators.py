@@ -8,9 +8,12 @@ from pathlib import Path
 
 from harness.model.signatures import FILE
 from harness.targets.contributed import installed
+from harness.worker.signatures import listed
 
 FUNCTIONS = tuple(f"com.microsoft.{name}" for name in ("BiasGelu", "FastGelu", "Gelu", "QuickGelu"))
 """Those that ONNX Runtime defines by a body of other operators as well, which its schemas do not tell."""
+LAYOUTS = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
+"""The domains of operators that the optimizer makes for another layout, and no model has."""
 PATH = Path(__file__).parent.parent / "harness" / "model" / "data" / FILE
 
 
@@ -20,7 +23,12 @@ def text() -> str:
     for name in FUNCTIONS:
         found[name]["function"] = True
     lines = [f'"{name}":{json.dumps(each, separators=(",", ":"))}' for name, each in found.items()]
-    return f'{{"onnxruntime":"{version}",\n"operators":{{\n' + ",\n".join(lines) + "\n}}\n"
+    layouts = json.dumps(
+        sorted({each["name"] for each in listed(*LAYOUTS)["operators"] if each["name"].startswith(LAYOUTS)})
+    )
+    return (
+        f'{{"onnxruntime":"{version}",\n"layouts":{layouts},\n"operators":{{\n' + ",\n".join(lines) + "\n}}\n"
+    )
 
 
 if __name__ == "__main__":

@@ -77,6 +77,12 @@ def release() -> str:
     return str(msgspec.json.decode(file_bytes(FILE))["onnxruntime"])
 
 
+@cache
+def layouts() -> tuple[str, ...]:
+    """Return the operators of other layouts that ONNX Runtime's optimizer makes, `com.microsoft.nchwc.Conv`."""
+    return tuple(msgspec.json.decode(file_bytes(FILE))["layouts"])
+
+
 def names() -> tuple[str, ...]:
     """Return every operator that has a signature here, `com.microsoft.Gelu`."""
     return (*data_file(FILE).operators, *_OWN)

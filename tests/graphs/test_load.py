@@ -56,6 +56,16 @@ from tests.running import harness
         ),
         ("source: https://example.org/\n", "", "source"),
         (
+            "opsets: [13]",
+            "fuses_to: QGem\nopsets: [13]",
+            "graph.yaml:3: fuses_to: neither ONNX nor ONNX Runtime has an operator 'QGem'; did you mean 'QGemm'?",
+        ),
+        (
+            "opsets: [13]",
+            "fuses_to: [Gemm, com.microsoft.QGem]\nopsets: [13]",
+            "fuses_to[1]: neither ONNX nor ONNX Runtime has an operator 'com.microsoft.QGem'; did you mean 'com.microsoft.QGemm'?",
+        ),
+        (
             "factors:\n",
             "factors:\n      binding: [null, owned]\n",
             "graph.yaml:17: sweeps[0].factors.binding: 'owned' is no level of binding; allowed: own, device, outlived, null",
@@ -80,6 +90,13 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, sai
         loaded(tmp_path, SCALED.replace(old, new, 1))
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
     assert all("graph.yaml:" in problem for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    "name", ["Gemm", "QGemm", "com.microsoft.QGemm", "com.microsoft.nchwc.Conv", "com.ms.internal.nhwc.Conv"]
+)
+def test_a_graph_may_become_any_operator_of_the_runtime(tmp_path: Path, name: str) -> None:
+    loaded(tmp_path, SCALED.replace("opsets: [13]", f"fuses_to: {name}\nopsets: [13]"))
 
 
 def test_a_graph_grows_no_further_than_a_tensor_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from harness.model import onnx_schemas
+from harness.model import onnx_schemas, signatures
 from harness.model.case import DEPLOYMENTS
 from harness.model.errors import SpecError
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
+from harness.model.reference import kernels
 from harness.operators import OPERATORS, elements
 from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.operator import register
@@ -33,7 +34,7 @@ def load_graph(file: Source) -> Pattern:
         problems.append(
             file.problem(("graph",), f"{spec.graph} is an operator of ONNX; give the graph a name of its own")
         )
-    problems += _names(file, spec) + _operators(file, spec)
+    problems += _names(file, spec) + _operators(file, spec) + _fused(file, spec)
     if not problems:
         pattern = Pattern(spec)
         problems += _factors(file, pattern)
@@ -154,6 +155,26 @@ def _operators(file: Source, spec: GraphSpec) -> list[str]:
                         file.problem((*path, "attributes", name), what, given=name, allowed=schema.attributes)
                     )
     return problems
+
+
+def _fused(file: Source, spec: GraphSpec) -> list[str]:
+    """Check that ONNX or ONNX Runtime has the operators of `fuses_to`, which may lack their domain."""
+    known = [
+        *onnx_schemas.operator_versions(),
+        *(name.replace(":", ".") for name in kernels.release().others),
+    ]
+    known += signatures.layouts()
+    short = {name.rpartition(".")[2]: None for name in known}
+    return [
+        file.problem(
+            ("fuses_to", number),
+            f"neither ONNX nor ONNX Runtime has an operator {name!r}",
+            given=name,
+            allowed=known if "." in name else short,
+        )
+        for number, name in enumerate(spec.fuses_to)
+        if name not in known and name not in short
+    ]
 
 
 def _factors(file: Source, pattern: Pattern) -> list[str]:
