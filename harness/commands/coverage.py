@@ -4,13 +4,16 @@ type, rank and attribute value have no case."""
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from harness.commands.options import QUERIES, SPECS
 from harness.model.case import Case
+from harness.model.progress import Progress
 from harness.run.probe import Probes
 from harness.run.transformer_coverage import transformer_coverage
 from harness.specs.coverage.attribute_cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
@@ -68,7 +71,8 @@ def coverage_command(
     constraint forbids, say the sweeps with `cover`; of an operator without one, every pair counts as possible.
     Cells are of the types that ONNX allows, the ranks that a case has or DirectML documents, and the values that
     ONNX documents; those that break a rule of the operator count as forbidden. `--kinds` looks at every input:
-    which kinds of elements, shapes and sessions no case has, and why none could.
+    which kinds of elements, shapes and sessions no case has, and why none could. `--transformers` exits with 1
+    where a graph does not become what its spec says (`fuses_to`).
     """
     from harness import api
 
@@ -90,13 +94,13 @@ def coverage_command(
 
 
 def _transformers(cases: Iterable[Case], name: str, *, as_json: bool) -> None:
-    """Print which transformers change the graphs of cases on a target."""
-    with Probes(parse_target(name), jobs=2) as probes:
-        found = transformer_coverage(cases, probes)
+    """Print which transformers change the graphs of cases on a target; exit with 1 if one is not fused as it should."""
+    with Probes(parse_target(name), jobs=2) as probes, Progress(unit="graphs") as progress:
+        found = transformer_coverage(cases, probes, partial(progress.update, name))
         release = probes.hello.onnxruntime
     if as_json:
         click.echo(json.dumps(found._asdict() | {"never": found.never, "onnxruntime": release}))
-        return
+        sys.exit(bool(found.unfused))
     total = len(found.triggered) + len(found.never)
     click.echo(
         f"{name}, onnxruntime {release}: {len(found.triggered)} of {total} transformers change a graph"
@@ -106,6 +110,7 @@ def _transformers(cases: Iterable[Case], name: str, *, as_json: bool) -> None:
     click.echo(f"never: {', '.join(found.never) or 'none'}")
     for line in found.unfused:
         click.echo(f"not fused: {line}")
+    sys.exit(bool(found.unfused))
 
 
 def _lines(found: Coverage, *, missing: bool) -> Iterator[str]:

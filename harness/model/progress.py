@@ -33,8 +33,10 @@ class Progress:
     Elsewhere than on a terminal it prints a line each ten percent, those of a quick run left out.
     """
 
-    def __init__(self, *, baseline: bool = False) -> None:
-        """`baseline` says that an earlier run judges, so that improvements are not unexpected."""
+    def __init__(self, *, baseline: bool = False, unit: str = "") -> None:
+        """`baseline` says that an earlier run judges, so that improvements are not unexpected; `unit` names what is
+        counted where nothing is judged."""
+        self._counted = unit
         self._terminal = sys.stderr.isatty()
         self._baseline = baseline
         self._opened = self._began = self._last = time.monotonic()
@@ -71,7 +73,7 @@ class Progress:
 
     def _unit(self, target: str) -> str:
         before = "runs" if target.startswith(WHOLE) else {PLANNING: "specs", RECORDING: "nodes"}.get(target)
-        return before or f"cases, {self._unexpected.get(target, 0):,} unexpected"
+        return before or self._counted or f"cases, {self._unexpected.get(target, 0):,} unexpected"
 
     def _show(self, target: str, done: int, total: int) -> None:
         if self._bar is None:

@@ -3,7 +3,7 @@ tests what it is meant to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from harness.model.case import Case, Validity
@@ -12,6 +12,7 @@ from harness.operators import OPERATORS
 from harness.run.probe import Probe, Probes
 from harness.specs.graphs.operator import FAMILY
 from harness.specs.graphs.pattern import Pattern
+from harness.specs.graphs.variations import at_level, combined, made
 
 
 class TransformerCoverage(NamedTuple):
@@ -28,28 +29,43 @@ class TransformerCoverage(NamedTuple):
         return [name for name in dict.fromkeys(names) if name not in self.triggered]
 
 
-def transformer_coverage(cases: Iterable[Case], probes: Probes) -> TransformerCoverage:
-    """Run the graphs of cases at every optimisation, and those that rules changed once more without each rule."""
-    chosen = [
-        case
-        for case in cases
-        if OPERATORS[case.operator].family is FAMILY
-        and case.options.optimization == "all"
-        and case.validity is Validity.VALID
-    ]
+def transformer_coverage(
+    cases: Iterable[Case], probes: Probes, tell: Callable[[int, int], None]
+) -> TransformerCoverage:
+    """Run the graphs of cases at every optimisation, and those that rules changed once more without each rule; `tell`
+    how many specs of how many are done."""
+    chosen: dict[str, list[Case]] = {}
+    for case in cases:
+        if (
+            OPERATORS[case.operator].family is FAMILY
+            and case.options.optimization == "all"
+            and case.validity is Validity.VALID
+        ):
+            chosen.setdefault(case.operator, []).append(case)
     triggered: dict[str, list[str]] = {}
     unfused: list[str] = []
     seen: set[str] = set()
-    for probe in probes.run(chosen):
-        case = probe.prepared.case
-        found = [name for name in probe.execution.transformers if name not in RULES]
-        found += _rules(probe, probes, seen)
-        for name in found:
-            triggered.setdefault(name, []).append(case.id)
-        if case.operator not in seen:  # the first case has the first level of each factor
-            seen.add(case.operator)
-            unfused += _unfused(probe)
+    tell(0, len(chosen))
+    for done, (name, of_one) in enumerate(chosen.items(), start=1):
+        pattern: Pattern = OPERATORS[name].options
+        claimed = _claimed(pattern)
+        for probe in probes.run(of_one):
+            case = probe.prepared.case
+            found = [name for name in probe.execution.transformers if name not in RULES]
+            found += _rules(probe, probes, seen)
+            for name in found:
+                triggered.setdefault(name, []).append(case.id)
+            if case.id == claimed:
+                unfused += _unfused(probe, pattern.spec.fuses_to)
+        tell(done, len(chosen))
     return TransformerCoverage(triggered, unfused)
+
+
+def _claimed(pattern: Pattern) -> str | None:
+    """Return the case that `fuses_to` speaks of: the first level of each factor, optimised; None without a sweep."""
+    for sweep in pattern.spec.sweeps:
+        return at_level(made(pattern, sweep, next(combined(pattern, sweep))), "all").id
+    return None
 
 
 def _rules(probe: Probe, probes: Probes, seen: set[str]) -> list[str]:
@@ -68,11 +84,10 @@ def _nodes(probe: Probe) -> Sequence[str]:
     return probe.execution.graph_nodes
 
 
-def _unfused(probe: Probe) -> list[str]:
-    pattern: Pattern = OPERATORS[probe.prepared.case.operator].options
+def _unfused(probe: Probe, wanted: Sequence[str]) -> list[str]:
     nodes = _nodes(probe)
-    made = {*nodes, *(name.rpartition(".")[2] for name in nodes)}
-    lost = [name for name in pattern.spec.fuses_to if name not in made]
+    became = {*nodes, *(name.rpartition(".")[2] for name in nodes)}
+    lost = [name for name in wanted if name not in became]
     case = probe.prepared.case.id
-    became = ", ".join(nodes) or "nothing else"
-    return [f"{case}: {', '.join(lost)} expected, the graph became {became}"] if lost else []
+    listed = ", ".join(nodes) or "nothing else"
+    return [f"{case}: {', '.join(lost)} expected, the graph became {listed}"] if lost else []

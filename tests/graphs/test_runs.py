@@ -121,17 +121,26 @@ def test_a_reduced_graph_runs_and_a_report_names_the_culprit(tmp_path: Path) -> 
     assert "com.microsoft.QGemm" in said
 
 
-def test_coverage_lists_transformers(tmp_path: Path) -> None:
+def test_coverage_lists_transformers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.model.progress._PLAIN_EVERY", 0.0)
+    monkeypatch.setattr("harness.model.progress._PLAIN_AFTER", 0.0)
     path = tmp_path / "graph.yaml"
     path.write_text(BIAS, encoding="utf-8")
     ended = harness("coverage", path, "--transformers", "cpu", "--json")
     found = json.loads(ended.out)
+    assert (ended.code, ended.err) == (0, "cpu: 100 %, 1 of 1 graphs\n")
     assert "QDQSelectorActionTransformer" in found["triggered"]
     assert "Pad_Fusion" in found["never"]
     assert found["unfused"] == []
     path.write_text(BIAS.replace("fuses_to: QGemm", "fuses_to: FusedGemm"), encoding="utf-8")
     ended = harness("coverage", path, "--transformers", "cpu")
-    assert "FusedGemm expected, the graph became com.microsoft.QGemm" in ended.out
+    assert ended.code == 1
+    first = (
+        "QuantisedBias@13:sweep=scale;A=uint8[2,3];B=int8[3,4];C=int32[4];initializer=B,C;optimization=all"
+    )
+    assert f"not fused: {first}: FusedGemm expected, the graph became com.microsoft.QGemm" in ended.out
+    others = harness("coverage", path, "--transformers", "cpu", "-k", "QuantisedBias:scale=2.0")
+    assert (others.code, "not fused" in others.out) == (0, False), "fuses_to speaks of the first levels"
 
 
 @pytest.mark.slow
