@@ -13,7 +13,7 @@ import pytest
 from harness.commands.compare import RENDERINGS
 from harness.model.case import Validity
 from harness.model.errors import UsageError
-from harness.model.header import Header
+from harness.model.header import Asked, Header
 from harness.model.result import (
     Diff,
     Error,
@@ -49,6 +49,7 @@ class Run:
     targets: dict[str, TargetInfo] = field(default_factory=lambda: {"cpu": CPU})
     seed: int = 7
     specs: str = "aa"
+    asked: Asked | None = None
     results: list[Result] = field(default_factory=list)
 
     def add(
@@ -88,7 +89,8 @@ class Run:
     def write(self, *, whole: bool = True) -> Path:
         path = self.folder / f"{self.name}.jsonl"
         hashes = {"specs": self.specs, "oracle": "bb"}
-        with RunWriter(path, Header(1, self.name, "harness run", self.seed, hashes, self.targets)) as writer:
+        header = Header(1, self.name, "harness run", self.seed, hashes, self.targets, selection=self.asked)
+        with RunWriter(path, header) as writer:
             for result in self.results:
                 writer.add(result)
             if whole:
@@ -302,6 +304,43 @@ def test_other_specs_compare_only_what_both_have(base: Run, head: Run) -> None:
         ("run", "specs", "aa", "cc")
     ]
     assert exit_code(found) == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "specs", "said"),
+    [
+        ((), "aa", "-k Round:case=a narrowed HEAD"),
+        (
+            ("specs/graphs",),
+            "cc",
+            "BASE is of all specs, HEAD of specs/graphs; -k Round:case=a narrowed HEAD",
+        ),
+        ((), "cc", "The specs differ; -k Round:case=a narrowed HEAD"),
+        (("specs",), "aa", "-k Round:case=a narrowed HEAD"),
+    ],
+)
+def test_what_a_query_narrowed_is_told_and_other_files_are_no_other_specs(
+    base: Run, head: Run, files: tuple[str, ...], specs: str, said: str
+) -> None:
+    base.asked, head.asked, head.specs = Asked(), Asked(files, ("Round:case=a",)), specs
+    found = compared(base.add("a").add("b"), head.add("a"))
+    whole, numbers = "only cases in both runs are compared", "1 result; 1 of BASE and 0 of HEAD are not."
+    assert summarize_comparison(found).remarks == (f"{said}: {whole}, {numbers}",)
+    assert found.differing_inputs == ["specs"] * said.startswith("The specs")
+    back = summarize_comparison(compared(head, base))
+    assert (
+        "narrowed BASE: only cases in both runs are compared, 1 result; 0 of BASE and 1 of HEAD"
+        in (back.remarks[0])
+    )
+    assert back.tone == ("good" if specs == "aa" else "warn")
+
+
+def test_several_queries_are_counted(base: Run, head: Run) -> None:
+    base.asked, head.asked = (Asked(queries=(f"Round:case={name}", "Abs", "Add")) for name in "ab")
+    remarks = summarize_comparison(compared(base.add("a"), head.add("a"))).remarks
+    assert remarks[0].startswith(
+        "-k Round:case=a and 2 more narrowed BASE; -k Round:case=b and 2 more narrowed HEAD: "
+    )
 
 
 def test_another_seed(base: Run, head: Run) -> None:

@@ -180,9 +180,19 @@ class Comparison:
     def differing_inputs(self) -> list[str]:
         """What decides about the cases and differs: then only what is in both runs can be compared."""
         base, head = self.base.header, self.head.header
-        return ["specs"] * (base.hashes.get("specs") != head.hashes.get("specs")) + ["seed"] * (
+        return ["specs"] * (self._other_specs and not self.of_other_files) + ["seed"] * (
             base.seed != head.seed
         )
+
+    @property
+    def of_other_files(self) -> bool:
+        """Whether the runs were asked for other files of specs, so that their hashes say nothing of those in both."""
+        base, head = self.base.header.selection, self.head.header.selection
+        return self._other_specs and base is not None and head is not None and base.specs != head.specs
+
+    @property
+    def _other_specs(self) -> bool:
+        return self.base.header.hashes.get("specs") != self.head.header.hashes.get("specs")
 
     @property
     def unmatched(self) -> tuple[list[str], list[str]]:

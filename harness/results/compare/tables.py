@@ -4,6 +4,7 @@ the environments, both runs by feature level."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
@@ -69,7 +70,8 @@ def summarize_comparison(comparison: Comparison) -> Summary:
     )
     if regressions:
         return Summary("bad", sentence, remarks)
-    whole = not (cut or comparison.differing_inputs or total.changes[Change.MISSING])
+    other = comparison.differing_inputs or comparison.of_other_files
+    whole = not (cut or other or total.changes[Change.MISSING])
     return Summary("good" if whole else "warn", sentence, remarks)
 
 
@@ -82,15 +84,11 @@ def _remarks(comparison: Comparison) -> tuple[str, ...]:
     remarks = []
     total = comparison.total
     differing = comparison.differing_inputs
-    if differing:
-        names = (
-            "The specs and the seed differ"
-            if len(differing) == 2
-            else f"The {differing[0]} {_differ(differing[0])}"
-        )
+    if apart := [*_inputs(differing), *_asked(comparison)]:
         kept, gone, come = total.compared, total.changes[Change.MISSING], total.changes[Change.NEW]
         remarks.append(
-            f"{names}: only cases in both runs are compared, {count(kept, 'result')}; {gone:,} of BASE and {come:,} of HEAD are not."
+            f"{'; '.join(apart)}: only cases in both runs are compared, {count(kept, 'result')}; "
+            f"{gone:,} of BASE and {come:,} of HEAD are not."
         )
     if "seed" in differing:
         remarks.append(
@@ -130,8 +128,25 @@ def _flaky(comparison: Comparison) -> str:
     return f"{', '.join(words for words, _ in found)} {are} of flaky cases: repeated in one run, they did not always do the same."
 
 
-def _differ(name: str) -> str:
-    return "differ" if name.endswith("s") else "differs"
+def _inputs(differing: list[str]) -> list[str]:
+    if len(differing) == 2:
+        return ["The specs and the seed differ"]
+    return [f"The {name} {'differ' if name.endswith('s') else 'differs'}" for name in differing]
+
+
+def _asked(comparison: Comparison) -> Iterator[str]:
+    """Say which files of specs the runs are of, and which queries narrowed one, where that is not the same."""
+    base, head = comparison.base.header.selection, comparison.head.header.selection
+    if base is None or head is None:
+        return
+    if comparison.of_other_files:
+        files = [", ".join(map(one_line, each.specs)) or "all specs" for each in (base, head)]
+        yield f"BASE is of {files[0]}, HEAD of {files[1]}"
+    if base.queries != head.queries:
+        for name, queries in (("BASE", base.queries), ("HEAD", head.queries)):
+            if queries:
+                more = f" and {len(queries) - 1:,} more" if len(queries) > 1 else ""
+                yield f"-k {one_line(queries[0])}{more} narrowed {name}"
 
 
 class Fact(NamedTuple):
