@@ -19,6 +19,7 @@ from harness.specs.expectations.expectations import load_expectations
 from harness.specs.reading.load import load_specs
 from harness.specs.reading.source import read
 from harness.triage.expect.entry_file import EntryFile, NewEntry
+from harness.triage.expect.proposals import shared_message
 from tests.results.test_explain import a_result, cases
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of
 from tests.synthetic import CPU, write_results
@@ -72,6 +73,23 @@ def fill(path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("messages", "shared"),
+    [
+        (["Dynamic pads tensor is required"], "Dynamic pads tensor is required"),
+        (["x/pad.cc:7 F p was false. Pads tensor is needed", "x/pad.cc:9 G Pads tensor is needed"], "Pads tensor is needed"),
+        (["dim 3 must be 4 or more", "dim 30 must be 4 or more"], "must be 4 or more"),
+        (["too short", "too short"], ""),
+        (["another reason by far", "nothing in common with"], ""),
+        (["the first line\nof one reason"], "the first line"),
+        (["words  apart of a reason"], ""),
+        ([], ""),
+    ],
+)  # fmt: skip
+def test_what_messages_share(messages: list[str], shared: str) -> None:
+    assert shared_message(messages) == shared
+
+
 class TestPropose:
     def test_one_rule_is_one_entry_and_nothing_is_invented(self) -> None:
         ended = harness("expect", "update", a_run("data=float16"), "new.yaml")
@@ -80,6 +98,20 @@ class TestPropose:
             '- match: "GatherND:data=float16"\n  when: {provider: CPUExecutionProvider}\n  expect: rejected\n  reason: TODO\n  link: TODO\n'
         )
         assert "added to new.yaml: rejected on cpu: GatherND:data=float16; fill in reason, link" in ended.err
+
+    def test_refusals_that_share_a_reason_are_expected_for_it_alone(self) -> None:
+        where = "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code returned. Status Message: /a/gather.cc:"
+        found = [a_result(case, "rejected:Fail" if "data=float16" in case else None) for case in cases()]
+        for number, each in enumerate(found):
+            if each.error is not None:
+                told = f'{where}{number} Compute() size > 0 was false. rank {number} of "data" must be one of:\n1, 2'
+                found[number] = msgspec.structs.replace(each, error=Error("Fail", told))
+        run = write_results(Path("run.jsonl"), found, {"cpu": CPU})
+        assert harness("expect", "update", run, "new.yaml").code == 0
+        assert '  message: "of \\"data\\" must be one of:"\n' in Path("new.yaml").read_text()
+        (entry,) = load_expectations([Path("new.yaml")]).entries
+        assert entry.entry.message == 'of "data" must be one of:'
+        assert harness("expect", "update", run, "new.yaml", "--check").code == 0
 
     def test_one_cause_in_two_operators_is_one_entry(self) -> None:
         harness("expect", "update", a_run("=float16["), "new.yaml")

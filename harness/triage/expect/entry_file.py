@@ -30,6 +30,7 @@ class NewEntry(NamedTuple):
     unless: tuple[str, ...]
     when: tuple[tuple[str, str], ...]
     expect: Outcome
+    message: str = ""
 
 
 class EntryFile:
@@ -195,8 +196,9 @@ def _comments(lines: Iterable[str]) -> Iterator[str]:
 def _as_read(entry: NewEntry) -> dict[str, object]:
     """Return a new entry as reading it gives it."""
     unless = {"unless": entry.unless} if entry.unless else {}
-    rest = {"when": dict(entry.when), "expect": entry.expect.value, **dict.fromkeys(asked(entry), TODO)}
-    return {"match": entry.match, **unless, **rest}
+    message = {"message": entry.message} if entry.message else {}
+    rest = {"when": dict(entry.when), "expect": entry.expect.value, **message}
+    return {"match": entry.match, **unless, **rest, **dict.fromkeys(asked(entry), TODO)}
 
 
 def asked(entry: NewEntry) -> tuple[str, ...]:
@@ -233,8 +235,9 @@ def _entry(entry: NewEntry, at: str) -> str:
     if entry.unless:
         lines += _queries("unless", entry.unless, f"{at}  ")
     conditions = ", ".join(f"{key}: {_plain(value)}" for key, value in entry.when)
+    message = (f"message: {_plain(entry.message)}",) if entry.message else ()
     unfilled = (f"{key}: {TODO}" for key in asked(entry))
-    rest = (f"when: {{{conditions}}}", f"expect: {entry.expect.value}", *unfilled)
+    rest = (f"when: {{{conditions}}}", f"expect: {entry.expect.value}", *message, *unfilled)
     return lines + "".join(f"{at}  {line}\n" for line in rest)
 
 

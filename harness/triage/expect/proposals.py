@@ -8,7 +8,9 @@ name single cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +29,12 @@ from harness.triage.expect.run_rows import OUTCOMES, TargetRows
 
 MOST_RULES = 64
 _SIGNATURES = 24
+_LEAST, _WORDS = 12, 16
+"""Letters and words of a message that an entry holds: at least and at most so many."""
+_BEFORE_REASON = re.compile(
+    r".*(\] : \d+ : \w+ : |Status Message: |\.(cc|cpp|h):\d+ | was false\. )", re.DOTALL
+)
+"""The code of an error, its node, and the line of the source that raised it: they are those of other reasons too."""
 
 
 class EntryQueries(NamedTuple):
@@ -54,8 +62,23 @@ def propose(
         for group in _groups(rows, failing, passing):
             left = group[~described[group]]
             for selecting in describe(rows, left, passing) if len(left) else ():
-                described |= selecting.selects(rows)
-                yield NewEntry(selecting.match, selecting.unless, when, outcome)
+                selected = selecting.selects(rows)
+                described |= selected
+                told = [text for row, text in rows.messages.items() if selected[row]]
+                yield NewEntry(selecting.match, selecting.unless, when, outcome, shared_message(told))
+
+
+def shared_message(messages: Iterable[str]) -> str:
+    """Return the longest run of words that the messages of errors share in the first line of the reason; "" for one that
+    is too short to tell a reason from another."""
+    reasons = {_BEFORE_REASON.sub("", each, count=1).strip().partition("\n")[0] for each in messages}
+    shared: list[str] = []
+    for number, reason in enumerate(sorted(reasons)):
+        found = SequenceMatcher(None, shared, words := reason.split(), autojunk=False).find_longest_match()
+        shared = shared[found.a : found.a + found.size] if number else words
+    text = " ".join(shared[:_WORDS])
+    told = len(text) >= _LEAST and text.isprintable() and all(text in reason for reason in reasons)
+    return text if told else ""
 
 
 def _groups(rows: TargetRows, failing: Rows, passing: Rows) -> list[Rows]:

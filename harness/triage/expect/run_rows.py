@@ -42,6 +42,8 @@ class TargetRows:
         self.ids: list[str] = []
         self.unrun: list[str] = []
         """Cases that the target's release or its API cannot be asked."""
+        self.messages: dict[int, str] = {}
+        """What the errors of unexpected refusals say, by row."""
         self.table = FeatureTable((numbers_asked, names_asked, level_asked))
         self._outcomes = array("B")
         self._unexpected = array("B")
@@ -50,10 +52,19 @@ class TargetRows:
         self.signatures: Numbering[ResultSignature] = Numbering()
 
     def add(
-        self, case: str, validity: Validity, outcome: Outcome, found: ResultSignature, *, known: bool
+        self,
+        case: str,
+        validity: Validity,
+        outcome: Outcome,
+        found: ResultSignature,
+        *,
+        known: bool,
+        message: str = "",
     ) -> None:
         """Take one result; `known` if an entry explains it. An oracle error is nothing to expect of a target."""
         unexpected = not (known or conforms(validity, outcome) or outcome is Outcome.ORACLE_ERROR)
+        if unexpected and outcome is Outcome.REJECTED:
+            self.messages[len(self.ids)] = message
         signed = self.signatures[found.pooled]
         self._row(case, OUTCOMES.index(outcome), unexpected, validity is Validity.UNSPECIFIED, signed)
 
@@ -147,6 +158,7 @@ class RunRows:
                     result.outcome,
                     signature(result),
                     known=known is not None and known.expect is result.outcome,
+                    message=result.error.message if result.error else "",
                 )
         self.operators = {operator_of(case) for rows in self.targets.values() for case in rows.ids}
         if not self.operators:
