@@ -101,6 +101,27 @@ def test_a_tie_gives_both_integers() -> None:
     assert {int(each.array[1]) for each in quantised.candidates} == {7}
 
 
+def test_sums_of_float16_and_products_of_quantised_weights_have_no_looser_bound() -> None:
+    """Neither a sum in float16 nor activations of eight bits stay within them: docs/graphs.md says so."""
+    terms = np.arange(1, 65) / 64
+    half = of(
+        node("MatMul", "A B", "Y"),
+        A=Tensor("float16", terms.astype(np.float16)[None]),
+        B=Tensor("float16", terms.astype(np.float16)[:, None]),
+    )
+    assert isinstance(half, Approx)
+    assert half.bound.item() < 2.0**-10 * half.value.item() < len(terms) * 2.0**-11 * half.value.item() / 8
+    weighted = of(
+        node("DequantizeLinear", "B scale", "b"),
+        node("MatMul", "A b", "Y"),
+        constants={"scale": Tensor("float32", np.array(0.3, np.float32))},
+        A=Tensor("float32", terms.astype(np.float32)[None]),
+        B=Tensor("int8", np.arange(1, 65, dtype=np.int8)[:, None]),
+    )
+    assert isinstance(weighted, Approx)
+    assert weighted.bound.item() < terms.max() / 254 * 0.3 * np.arange(1, 65).sum() / 1000
+
+
 def test_a_step_is_one_where_the_bound_crosses_it() -> None:
     """LeakyRelu beside 0: the bound covers both of its slopes."""
     found = of(
