@@ -81,7 +81,7 @@ def _rules(probe: Probe, probes: Probes, seen: set[str]) -> list[str]:
 
 
 def _nodes(probe: Probe) -> Sequence[str]:
-    return probe.execution.graph_nodes
+    return sorted(probe.execution.graph_nodes)  # their order differs between sessions
 
 
 def _unfused(probe: Probe, wanted: Sequence[str]) -> list[str]:
