@@ -18,6 +18,9 @@ from typing import NamedTuple
 
 from harness.model.case import DirectmlOptions, Options, TensorSpec, TensorValue, Value
 
+MODEL_CALL, MODEL_REGION = "call_", "Region"
+"""How the names of a model's calls, and of the graphs that are cut out of it, begin: entries speak of them as `case=call_*`
+and `Region*`."""
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
 _INPUT = re.compile(r"([a-z][a-z0-9]*)(?:\[([\d,]*)\]|([{(])([^;]*)[})])\Z")
 _LIST = re.compile(r"\[([^;]*)\]\Z")

@@ -13,6 +13,7 @@ from onnx import NodeProto
 from harness.compile.decompile import LeftOut, node_attributes
 from harness.compile.models import Model
 from harness.model.case import Case, Optimization, Options, Tensor, TensorSpec, Value
+from harness.model.caseid import MODEL_REGION
 from harness.model.errors import SpecError
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator, operator_schema
 from harness.operators import OPERATORS
@@ -181,7 +182,7 @@ class FusedRegions:
         with TensorStore(graphs / TENSORS) as store:
             for key, (held, places, made) in self._found.items():
                 operators = "".join(node.op_type for node in held.region.nodes[:_NAMED])
-                name = f"Region{operators}{key.upper()}"
+                name = f"{MODEL_REGION}{operators}{key.upper()}"
                 path = graphs / f"{name}.yaml"
                 path.write_text(_spec(name, held, store), encoding="utf-8", newline="\n")
                 store.flush()

@@ -14,6 +14,7 @@ from harness.compile.backend_folders import DataSet
 from harness.compile.decompile import LeftOut, case_of
 from harness.compile.models import Model, schema_of, single_model
 from harness.model.case import Case
+from harness.model.caseid import MODEL_CALL
 from harness.model.dtypes import DTYPES
 from harness.model.errors import UsageError
 from harness.operators.in_models import CONSTANT, draws
@@ -82,7 +83,7 @@ class ModelCalls:
         call = self._by_key.get(key)
         if call is None:
             digest = blake2b(repr(key).encode(), digest_size=4).hexdigest()
-            call = self._by_key[key] = ModelCall(f"call_{digest}", model, recorded)
+            call = self._by_key[key] = ModelCall(f"{MODEL_CALL}{digest}", model, recorded)
             call.case, call.why = _case(call)
             self._numbers[call.name] = len(self._numbers)
         call.uses += 1

@@ -171,7 +171,9 @@ def test_outputs_bound_to_the_device_are_judged(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("harness.run.whole_model.execute", forgetful)
     ended = harness("model", saved(MODELS["looping_decoder"]()), "-t", "cpu", "-o", "wrong")
     assert ended.code == 1
-    assert "with inputs and outputs in memory of the device is off by 1 of the largest" in " ".join(ended.out.split())
+    assert "with inputs and outputs in memory of the device is off by 1 of the largest" in " ".join(
+        ended.out.split()
+    )
 
 
 def test_of_a_large_call_a_sample_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
