@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -632,3 +633,36 @@ def test_bfloat16_is_recorded() -> None:
     )
     assert ended.code == 0, ended.err
     assert report("out")["verdicts"]["cpu"] == ["correct"] * 3
+
+
+@pytest.mark.slow
+def test_the_onnx_packages_small_models() -> None:
+    """Those exported by PyTorch are of opsets below 7, for which onnxruntime promises no kernel."""
+    folders = [LIGHT.parent / name for name in ("pytorch-converted", "pytorch-operator", "simple")]
+    paths = [path for folder in folders for path in sorted(folder.glob("*/model.onnx"))]
+    for path in paths:
+        shutil.copy(path, f"{path.parent.name}.onnx")
+    names = [f"{path.parent.name}.onnx" for path in paths]
+    ended = harness("model", *names, "-t", "cpu", "-o", "out")
+    assert ended.code in (0, 1), ended.err
+    found = report("out")
+    reasons = (
+        "Could not find an implementation",  # of an old opset
+        "is not a registered function/op",  # Gradient
+        "Failed to construct locale",  # of StringNormalizer, where the machine lacks en_US
+        "split_size_sum",  # of drawn inputs
+    )
+    assert len(paths) > 130
+    others = [each for each in found["ended"] if not any(reason in each for reason in reasons)]
+    assert not others
+    assert len(found["ended"]) < len(paths) / 3
+    assert not any(each.get("error") for each in found["whole"])
+    assert set(found["wrong"]["cpu"]) <= {"test_Sigmoid:Sigmoid_0"}  # its known loss of digits
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])
+def test_light_models_are_right(name: str) -> None:
+    ended = harness("model", str(LIGHT / f"light_{name}.onnx"), "-t", "cpu", "-o", "out")
+    assert ended.code == 0, ended.out
+    assert f"light_{name}.onnx: right on cpu" in ended.out
