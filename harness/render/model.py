@@ -188,11 +188,13 @@ def _findings(view: ModelView) -> Iterator[Item]:
             remarks += [*_known_as(known), *_bug_report(view, target, region.case)]
             head = f"{region.made[target]} on {target}: {result.reading.value}"
             yield Item(head, remarks, region.case, "" if known is None else "known")
+        levels: dict[tuple[str, str, str], list[str]] = {}
         for each in view.wrong_levels(target):
-            yield Item(
-                f"the whole of {each.model} on {target} at {each.level}: {_moved(each)}",
-                [] if each.error else [Remark(_blame(each))],
-            )
+            key = each.model, _moved(each), "" if each.error else _blame(each)
+            levels.setdefault(key, []).append(each.level)
+        for (model, what, blame), at in levels.items():
+            head = f"the whole of {model} on {target} at {', '.join(at)}: {what}"
+            yield Item(head, [Remark(blame)] if blame else [])
 
 
 def _what(view: ModelView, call: int, result: Result) -> object:
@@ -379,7 +381,15 @@ def _levels(view: ModelView) -> list[Block]:
                 view.operators_where(not each for each in both),
             )
         )
-    heads = ("level", "onnxruntime", "documents", "kernels", "to the CPU", "transfers", "of these")
+    heads = (
+        "level",
+        "onnxruntime",
+        "documents",
+        "kernels",
+        "to the CPU",
+        "transfers",
+        "operators on the CPU",
+    )
     blocks: list[Block] = [Table(heads, rows, range(2, 6))]
     rows = []
     for target in view.targets:
