@@ -188,6 +188,7 @@ def _findings(view: ModelView) -> Iterator[Item]:
             remarks += [*_known_as(known), *_bug_report(view, target, region.case)]
             head = f"{region.made[target]} on {target}: {result.reading.value}"
             yield Item(head, remarks, region.case, "" if known is None else "known")
+        yield from _failed(view, target)
         levels: dict[tuple[str, str, str], list[str]] = {}
         for each in view.wrong_levels(target):
             key = each.model, _moved(each), "" if each.error else _blame(each)
@@ -195,6 +196,17 @@ def _findings(view: ModelView) -> Iterator[Item]:
         for (model, what, blame), at in levels.items():
             head = f"the whole of {model} on {target} at {', '.join(at)}: {what}"
             yield Item(head, [Remark(blame)] if blame else [])
+
+
+def _failed(view: ModelView, target: str) -> Iterator[Item]:
+    """Yield results that turn the run red although nothing is known to be wrong: the oracle failed."""
+    for (where, case), result in view.results.items():
+        if where == target and result.reading is Reading.NOT_JUDGED and result.unexpected(baseline=False):
+            yield Item(
+                f"{case.partition('@')[0]} on {target}: not judged",
+                [Remark("; ".join(details(result)))],
+                case,
+            )
 
 
 def _what(view: ModelView, call: int, result: Result) -> object:

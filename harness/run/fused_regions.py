@@ -24,6 +24,7 @@ from harness.specs.reading.literals import shape_problem
 from harness.specs.reading.load import GRAPHS, load_specs
 from harness.specs.reading.stored import TensorStore
 from harness.specs.reading.write import attribute, entry_lines, quoted, written_values
+from harness.specs.sweeps.calls import call_of
 from harness.targets.execution import Execution
 
 TENSORS = "regions.bin"
@@ -125,13 +126,15 @@ def _between(
 
 
 class _Held(NamedTuple):
-    """A region with its tensors; those that are `fixed` are constants. `level` is the lowest that has it."""
+    """A region with its tensors and the shapes of its outputs; those that are `fixed` are constants. `level` is the lowest
+    that has it."""
 
     model: Model
     region: Region
     tensors: Mapping[str, Tensor]
     fixed: frozenset[str]
     level: Optimization
+    shapes: tuple[tuple[int, ...], ...]
 
     def writes(self, name: str) -> bool:
         """Say whether a tensor stands in the spec: a small constant, whose elements may decide shapes."""
@@ -173,7 +176,8 @@ class FusedRegions:
             places.append(place)
 
     def write(self, folder: Path) -> list[WrittenRegion]:
-        """Write the specs below a folder, without those whose nodes the composition does not take."""
+        """Write the specs below a folder, without those whose nodes the composition does not take, and those whose
+        outputs have extents that follow from elements."""
         if not self._found:
             return []
         graphs = folder / GRAPHS
@@ -191,6 +195,10 @@ class FusedRegions:
                 except SpecError:
                     path.unlink()
                     continue
+                operator = OPERATORS[case.operator]
+                if operator.family.output_shapes(operator, call_of(case)) != held.shapes:
+                    path.unlink()
+                    continue
                 written.append(WrittenRegion(held.region, case.id, places, made))
         return written
 
@@ -199,10 +207,11 @@ def region_of(
     model: Model, values: Mapping[str, Tensor], constant: set[str], region: Region, level: Optimization
 ) -> _Held | None:
     """Return a region with its tensors, None where one of them is not known."""
-    if any(name not in values for name in region.inputs):
+    if any(name not in values for name in (*region.inputs, *region.outputs)):
         return None
+    shapes = tuple(values[name].array.shape for name in region.outputs)
     fixed = frozenset(name for name in region.inputs if name in constant)
-    return _Held(model, region, {name: values[name] for name in region.inputs}, fixed, level)
+    return _Held(model, region, {name: values[name] for name in region.inputs}, fixed, level, shapes)
 
 
 def _plain(region: Region) -> dict[str, str]:

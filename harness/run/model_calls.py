@@ -58,6 +58,11 @@ class ModelCall:
         return frozenset() if recorded.constant == recorded.inputs.keys() else recorded.constant
 
     @property
+    def complete(self) -> bool:
+        """Say whether every input is a tensor that was recorded, not a sequence."""
+        return all(name in self.recorded.inputs for name in self.recorded.node.input if name)
+
+    @property
     def dtypes(self) -> dict[str, str]:
         """The element types of the outputs."""
         return {name: each.dtype for name, each in self.recorded.outputs.items()}

@@ -109,7 +109,7 @@ class WholeModel:
         self._steps = 0
         try:
             for number, call in enumerate(self._calls):
-                if call.case is None and call.recorded.outputs:
+                if call.case is None and call.recorded.outputs and call.complete:
                     self._compare(target, alone, number, call)
             alone.close()
             for recorded in self._models:

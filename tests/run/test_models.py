@@ -533,6 +533,44 @@ def test_known_losses_of_digits_are_known_of_a_models_calls() -> None:
     assert any(each["case"].startswith("RegionSigmoidMul") for each in report("out")["regions"])
 
 
+def test_a_region_whose_extents_follow_from_elements_is_not_cut_out() -> None:
+    b = Builder(18)
+    b.node("Shape", ["x"], "shape")
+    b.node("Slice", ["shape", b.weight("one", np.array([1])), b.weight("two", np.array([2]))], "length")
+    b.node("Squeeze", ["length"], "n")
+    b.node("Range", [b.weight("zero", np.int64(0)), "n", b.weight("step", np.int64(1))], "places")
+    b.node("Gather", [b.drawn("table", 16, 4), "places"], "rows")
+    b.node("Add", ["x", "rows"], "y")
+    model = saved(b.model([value("x", FLOAT, 2, "n", 4)], [value("y", FLOAT, 2, "n", 4)]))
+    ended = harness("model", model, "-t", "cpu", "--dim", "n=7", "-o", "out")
+    assert ended.code == 0, ended.out
+    assert all(each["outcome"] == "pass" for each in results_of(Path("out")).values())
+
+
+def test_what_takes_sequences_is_not_judged() -> None:
+    b = Builder(18)
+    b.node("SplitToSequence", ["x"], "parts", axis=0)
+    b.node("ConcatFromSequence", ["parts"], "whole", axis=0)
+    b.node("Neg", ["whole"], "y")
+    model = saved(b.model([value("x", FLOAT, 3, 2)], [value("y", FLOAT, 3, 2)]))
+    ended = harness("model", model, "-t", "cpu", "-o", "out")
+    assert ended.code == 0, ended.out
+    assert report("out")["verdicts"]["cpu"] == ["not judged", "not judged", "correct"]
+    assert "does not support" not in ended.out
+
+
+def test_what_a_document_leaves_open_is_not_wrong() -> None:
+    """The formula of Normalizer loses the sign of negative numbers, which no implementation does."""
+    node = helper.make_node("Normalizer", ["x"], ["y"], domain="ai.onnx.ml", norm="L2")
+    graph = helper.make_graph([node], "g", [value("x", FLOAT, 2, 4)], [value("y", FLOAT, 2, 4)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    model = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    for rows in ([[-1, 2, 3, 4], [-1, -2, -3, -4]], [[1, 2, 3, 4], [-1, -2, -3, -4]]):
+        np.savez("x.npz", x=np.array(rows, "f"))
+        ended = harness("model", model, "-t", "cpu", "--data", "x.npz", "-o", "out", "--force")
+        assert ended.code == 0, ended.out
+
+
 def test_a_target_that_is_not_here_is_said() -> None:
     ended = harness("model", saved(MODELS["looping_decoder"]()), "-t", "plugin=absent.so", "-o", "out")
     assert ended.code == 3

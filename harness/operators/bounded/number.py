@@ -61,6 +61,10 @@ class Bounded:
     def shape(self) -> tuple[int, ...]:
         return self.value.shape
 
+    def unclaimed(self, value: float = 0.0) -> Bounded:
+        """Return as many elements of which nothing is claimed."""
+        return Bounded(np.full(self.shape, value), np.full(self.shape, np.inf), self.arithmetic)
+
     @property
     def ndim(self) -> int:
         return self.value.ndim

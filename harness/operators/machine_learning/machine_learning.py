@@ -15,7 +15,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Oracle, Relation, Shape, Undefined
-from harness.operators.bounded import Bounded
+from harness.operators.bounded import Bounded, where
 from harness.operators.computing import Conditioned
 from harness.operators.data_movement.moving import shapes_by_formula
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
@@ -35,7 +35,8 @@ from harness.operators.machine_learning.tree_ensembles import (
 )
 
 # Scaler:                 Y = (X - offset) scale
-# Normalizer:             Y = X / max X, X / sum X, or sqrt(X X / sum X X), of each row
+# Normalizer:             Y = X / max X, X / sum X, or sqrt(X X / sum X X), of each row; the last two lose the sign of negative
+#                         numbers, which no implementation does, and nothing is claimed of a row that has some
 # Binarizer:              Y = 1 where X > threshold, else 0
 # Imputer:                Y = X, but the imputed value where X is the replaced one
 # ArrayFeatureExtractor:  Z[..., i] = X[..., Y[i]]
@@ -72,9 +73,9 @@ def scaler(X: Bounded, offset: Any, scale: Any) -> Bounded:
 def normalizer(X: Bounded, norm: str) -> Bounded:
     if norm == "MAX":
         return X / X.max(-1, keepdims=True)
-    if norm == "L1":
-        return X / X.sum(-1, keepdims=True)
-    return np.sqrt(X * X / (X * X).sum(-1, keepdims=True))  # type: ignore[return-value]
+    y = X / X.sum(-1, keepdims=True) if norm == "L1" else np.sqrt(X * X / (X * X).sum(-1, keepdims=True))
+    signed = np.broadcast_to((X.value < 0).any(-1, keepdims=True), X.shape)
+    return where(signed, X.unclaimed(), y)
 
 
 def binarizer(X: Array, threshold: float) -> Array:

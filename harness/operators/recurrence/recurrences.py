@@ -33,8 +33,7 @@ class Function(NamedTuple):
 
 def _open_for_nan(x: Bounded, value: float, result: Bounded) -> Bounded:
     """Return the result, and `value` with an infinite bound where x is NaN, of which ONNX's Relu and clip leave the result open."""
-    unclaimed = Bounded(np.full(x.shape, value), np.full(x.shape, np.inf), x.arithmetic)
-    return where(np.isnan(x.value), unclaimed, result)
+    return where(np.isnan(x.value), x.unclaimed(value), result)
 
 
 # f(x, alpha, beta), as ONNX RNN lists them
