@@ -90,10 +90,14 @@ def sentence(view: ModelView) -> str:
             for (model, what), at in by_model.items():
                 other.append(f"on {target} the whole of {model} {what} at {', '.join(at)}")
         fused = view.wrong_regions(target)
-        if fused:
-            what = count(len(fused), "region")
-            known = _all_known(view, target, [each.case for each in fused])
-            other.append(f"on {target} the optimizer makes {what} wrong{known}: {fused[0].made[target]}")
+        made = [each for each in fused if not view.wrong_nodes(target, each)]
+        if made:
+            what = count(len(made), "region")
+            known = _all_known(view, target, [each.case for each in made])
+            other.append(f"on {target} the optimizer makes {what} wrong{known}: {made[0].made[target]}")
+        if others := len(fused) - len(made):
+            verb = "are" if others > 1 else "is"
+            other.append(f"{count(others, 'fused region')} of such nodes {verb} wrong as well")
         if not wrong and not levels and not fused:
             counted = Counter(view.verdict(target, call) for call in range(len(view.report.calls)))
             if not view.judged(target):
@@ -184,6 +188,8 @@ def _findings(view: ModelView) -> Iterator[Item]:
             remarks = [Remark(f"nodes: {', '.join(region.places[0])}{_more_places(region)}")]
             remarks.append(Remark("; ".join(details(result))))
             remarks += [Remark(f"right without {' and '.join(culprit)}")] if culprit else []
+            own = view.wrong_nodes(target, region)
+            remarks += [Remark(f"wrong without optimisation: {', '.join(own)}")] if own else []
             known = view.known(result)
             remarks += [*_known_as(known), *_bug_report(view, target, region.case)]
             head = f"{region.made[target]} on {target}: {result.reading.value}"

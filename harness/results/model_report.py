@@ -243,6 +243,14 @@ class ModelView:
         )
         return [region for region, result in found if result is not None and result.reading in DEFECTS]
 
+    def wrong_nodes(self, target: str, region: RegionRow) -> list[str]:
+        """Return the nodes of a wrong region that are wrong alone, if no transformer is at fault."""
+        culprit = self.results[target, region.case].culprit
+        if isinstance(culprit, tuple) and culprit:
+            return []
+        wrong = {name for call in self.wrong_calls(target) for name in self.nodes_of(call)}
+        return [name for name in region.places[0] if name in wrong]
+
     def worst(self, call: int) -> str:
         """Return the worst that became of a call on any target."""
         found = {self.verdict(target, call) for target in self.targets} or {"not judged"}
