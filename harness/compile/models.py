@@ -332,7 +332,8 @@ def single_model(
 
 
 def whole(model: Model, optimization: str, exposed: Sequence[str] = ()) -> Graph:
-    """Return a model as it is deployed, with all that it declares; `exposed` are further outputs."""
+    """Return a model as it is deployed, with all that it declares; `exposed` are further outputs. Its outputs that are no
+    tensors are made, and not asked for."""
     proto = ModelProto(ir_version=model.ir_version)
     proto.opset_import.extend(
         helper.make_opsetid(domain, version) for domain, version in model.opsets.items()
@@ -340,8 +341,13 @@ def whole(model: Model, optimization: str, exposed: Sequence[str] = ()) -> Graph
     proto.graph.CopyFrom(model.graph)
     del proto.graph.initializer[:]
     proto.graph.initializer.extend(tensor_proto(name, each) for name, each in model.weights.items())
-    declared = {value.name: value.type.tensor_type.elem_type for value in proto.graph.output}
-    proto.graph.output.extend(ValueInfoProto(name=name) for name in exposed if name not in declared)
+    kinds = {value.name: value.type.WhichOneof("value") for value in proto.graph.output}
+    declared = {
+        value.name: value.type.tensor_type.elem_type
+        for value in proto.graph.output
+        if kinds[value.name] in ("tensor_type", None)
+    }
+    proto.graph.output.extend(ValueInfoProto(name=name) for name in exposed if name not in kinds)
     data = proto.SerializeToString()
     inputs = tuple((value.name, value.type.tensor_type.elem_type) for value in model.inputs)
     return Graph(

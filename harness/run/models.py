@@ -37,7 +37,7 @@ from harness.targets.registry import parse_target
 from harness.targets.windows.releases import release_for_level, usable_levels
 
 SPECS, REPORT = "specs", "model.json"
-_UNKNOWN = "is not a registered function/op"
+_NO_KERNEL = ("is not a registered function/op", "Could not find an implementation")
 """What ONNX Runtime says of an operator that no size of an input helps."""
 
 
@@ -109,7 +109,7 @@ def take_apart(
 
 def _hint(error: NothingRan, sizes: Mapping[str, int]) -> str:
     """Say which sizes of free dimensions may be at fault."""
-    if not sizes or _UNKNOWN in str(error):
+    if not sizes or any(words in str(error) for words in _NO_KERNEL):
         return ""
     free = ", ".join(f"{name}={size}" for name, size in sizes.items())
     return f"; free dimensions were {free}: set others with --dim NAME=N, or give inputs with --data"

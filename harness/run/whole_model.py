@@ -150,10 +150,11 @@ class WholeModel:
     def _grow(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
         """Compare every tensor of the whole model on a target with the CPU's."""
         names = [name for name in recorded.kept if name in recorded.names.keys() - recorded.constant]
-        done = execute(pool, whole(recorded.model, "off", names), recorded.fed, recorded.model.path.name)
+        graph = whole(recorded.model, "off", names)
+        done = execute(pool, graph, recorded.fed, recorded.model.path.name)
         if not names or done.outputs is None:
             return
-        given = dict.fromkeys([*recorded.model.outputs, *names])
+        given = [name for name, _ in graph.outputs]
         found = {
             name: min(_apart(each, recorded.kept[name]), ENDLESS)
             for name, each in zip(given, done.outputs, strict=True)
@@ -174,8 +175,11 @@ class WholeModel:
 
     def _levels(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
         model, fed, name = recorded.model, recorded.fed, recorded.model.path.name
-        wanted = [recorded.outputs[name] for name in model.outputs]
         plain = whole(model, "off")
+        if not plain.outputs:
+            self._remark(f"{name}: gives no tensor, and was not run whole")
+            return
+        wanted = [recorded.outputs[output] for output, _ in plain.outputs]
         random = any(draws(node.op_type, len(node.input)) for node in model.graph.node)
         if random:
             self._remark(f"{name}: draws numbers, so that its runs were not compared with each other")

@@ -559,6 +559,31 @@ def test_what_takes_sequences_is_not_judged() -> None:
     assert "does not support" not in ended.out
 
 
+def test_outputs_that_are_no_tensors_are_left_out() -> None:
+    scores, labels = [0.1, 0.2, -0.3, 0.4, 0.5, 0.6], [0, 1]
+    ml = "ai.onnx.ml"
+    nodes = [
+        helper.make_node(
+            *("LinearClassifier", ["x"], ["label", "p"]),
+            domain=ml,
+            classlabels_ints=labels,
+            coefficients=scores,
+            intercepts=[0.1, 0.2],
+        ),
+        helper.make_node("ZipMap", ["p"], ["maps"], domain=ml, classlabels_int64s=labels),
+    ]
+    floats = helper.make_tensor_type_proto(FLOAT, [])
+    maps = helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.INT64, floats))
+    outputs = [value("label", TensorProto.INT64, 2), helper.make_value_info("maps", maps)]
+    graph = helper.make_graph(nodes, "g", [value("x", FLOAT, 2, 3)], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(ml, 1)]
+    model = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    ended = harness("model", model, "-t", "cpu", "-o", "out")
+    assert ended.code == 0, ended.err
+    assert report("out")["verdicts"]["cpu"] == ["correct", "not judged"]
+    assert [each["apart"] for each in report("out")["whole"]] == [0.0] * 4
+
+
 def test_what_a_document_leaves_open_is_not_wrong() -> None:
     """The formula of Normalizer loses the sign of negative numbers, which no implementation does."""
     node = helper.make_node("Normalizer", ["x"], ["y"], domain="ai.onnx.ml", norm="L2")

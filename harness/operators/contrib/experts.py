@@ -19,9 +19,16 @@ from harness.operators.functions import softmax
 # output = sum over them of p[e] (fc2[e] activation(fc1[e] x + bias1[e]) + bias2[e])
 # swiglu: G sigmoid(alpha G) (L + beta), G = min(g, limit), L = l between -limit and limit, g and l from fc1
 
+
+def _either(one: Bounded, other: Bounded) -> Bounded:
+    """Return elements that may be one or the other, or lie between them."""
+    middle = (one.value + other.value) / 2
+    return Bounded(middle, np.abs(one.value - middle) + np.maximum(one.error, other.error), one.arithmetic)
+
+
 _ACTIVATIONS: dict[str, Any] = {
     "relu": lambda x: maximum(x, 0.0),
-    "gelu": lambda x: gelu(x, "none"),
+    "gelu": lambda x: _either(gelu(x, "none"), gelu(x, "tanh")),  # the document does not say which
     "silu": lambda x: x * sigmoid(x),
     "identity": lambda x: x,
 }
