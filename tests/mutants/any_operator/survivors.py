@@ -24,6 +24,7 @@ SURVIVORS = (
     Survivor("*", "kernel_shape ignored", "it follows from the shape of W, or must be given"),
     Survivor("*", "hidden_size ignored", "it follows from the shape of R"),
     Survivor("QuantizeLinear", "precision (ignored|always .*)", "the bound holds for any wider type"),
+    Survivor("com.microsoft.SkipSimplifiedLayerNormalization", "output 1", "the document does not say which mean is saved"),
     Survivor("Reduce*", "axes (read )?from its end", "axes are a set"),
     Survivor("*queeze", "axes (read )?from its end", "axes are a set"),
     Survivor("MeanVarianceNormalization", "axes from its end", "axes are a set"),
