@@ -13,7 +13,7 @@ import click
 
 from harness.commands.options import QUERIES, SPECS
 from harness.model.case import Case
-from harness.model.progress import Progress
+from harness.model.progress import FUSING, Progress
 from harness.run.probe import Probes
 from harness.run.transformer_coverage import transformer_coverage
 from harness.specs.coverage.attribute_cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
@@ -95,8 +95,8 @@ def coverage_command(
 
 def _transformers(cases: Iterable[Case], name: str, *, as_json: bool) -> None:
     """Print which transformers change the graphs of cases on a target; exit with 1 if one is not fused as it should."""
-    with Probes(parse_target(name), jobs=2) as probes, Progress(unit="graphs") as progress:
-        found = transformer_coverage(cases, probes, partial(progress.update, name))
+    with Probes(parse_target(name), jobs=2) as probes, Progress() as progress:
+        found = transformer_coverage(cases, probes, partial(progress.update, FUSING))
         release = probes.hello.onnxruntime
     if as_json:
         click.echo(json.dumps(found._asdict() | {"never": found.never, "onnxruntime": release}))

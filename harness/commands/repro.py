@@ -176,7 +176,7 @@ def _failure(
                 click.echo(f"harness: {found.what}; nothing is written", err=True)
                 sys.exit(FLAKY)
             origin, case = case.id, found.reduction.case
-            if commands:
+            if not redraw:
                 commands = [*commands, f"harness reduce {shlex.quote(origin)} -t {shlex.quote(target.name)}"]
         probe = probes.fresh(case)
         now = signature(probe.judgement, probe.execution)

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import ProgressColumn
 
-PLANNING, RECORDING, WHOLE = "expanding specs", "recording", "the whole model on "
-"""What goes before the targets; the last stands before a target's name."""
+PLANNING, RECORDING, FUSING, WHOLE = "expanding specs", "recording", "transformers", "the whole model on "
+"""Steps that are no run of cases; the last stands before a target's name."""
+_UNITS = {PLANNING: "specs", RECORDING: "nodes", FUSING: "graphs"}
+"""What they count."""
 _PLAIN_EVERY = 5.0
 _PLAIN_AFTER = 1.0
 """Seconds that lie at least between two lines of a run's progress, of which there is none before `_PLAIN_EVERY`."""
@@ -33,10 +35,8 @@ class Progress:
     Elsewhere than on a terminal it prints a line each ten percent, those of a quick run left out.
     """
 
-    def __init__(self, *, baseline: bool = False, unit: str = "") -> None:
-        """`baseline` says that an earlier run judges, so that improvements are not unexpected; `unit` names what is
-        counted where nothing is judged."""
-        self._counted = unit
+    def __init__(self, *, baseline: bool = False) -> None:
+        """`baseline` says that an earlier run judges, so that improvements are not unexpected."""
         self._terminal = sys.stderr.isatty()
         self._baseline = baseline
         self._opened = self._began = self._last = time.monotonic()
@@ -72,8 +72,8 @@ class Progress:
             )
 
     def _unit(self, target: str) -> str:
-        before = "runs" if target.startswith(WHOLE) else {PLANNING: "specs", RECORDING: "nodes"}.get(target)
-        return before or self._counted or f"cases, {self._unexpected.get(target, 0):,} unexpected"
+        counted = "runs" if target.startswith(WHOLE) else _UNITS.get(target)
+        return counted or f"cases, {self._unexpected.get(target, 0):,} unexpected"
 
     def _show(self, target: str, done: int, total: int) -> None:
         if self._bar is None:

@@ -321,7 +321,7 @@ def _whole(view: ModelView) -> list[Block]:
         "without",
     )
     several = len(view.report.models) > _NODES
-    shown = [each for each in view.report.whole if each.wrong or each.moves or not several]
+    shown = [each for each in view.report.whole if each.wrong or each.moves or each.varies or not several]
     rows: list[Row] = [
         (
             *(each.target, each.model, each.level),
@@ -338,14 +338,16 @@ def _whole(view: ModelView) -> list[Block]:
     )
     blocks: list[Block] = [Table(heads, rows, range(4, 8), grouped=True), Paragraph(note)] if rows else []
     if others := len(view.report.whole) - len(shown):
-        blocks.append(Paragraph(Span(f"{count(others, 'other level')} neither wrong nor moved", "soft")))
+        blocks.append(Paragraph(Span(f"{count(others, 'other level')} neither wrong nor moved nor varied", "soft")))
     return blocks
 
 
 def _state(each: WholeRun) -> Span:
     if each.wrong:
         return Span("does not run" if each.error else "wrong", "bad")
-    return Span("moves", "warn") if each.moves else Span("runs", "good")
+    if each.moves or each.varies:
+        return Span("moves" if each.moves else "varies", "warn")
+    return Span("runs", "good")
 
 
 def _regions(view: ModelView) -> Table:

@@ -15,10 +15,10 @@ from harness.model.case import BEYOND
 from harness.model.facets import facets
 from harness.model.header import Expectation, Header
 from harness.model.reference.feature_levels import level_key
-from harness.model.reference.kernels import formal_inputs, registered
 from harness.model.result import Result
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import DEFECTS
+from harness.results.support import kernel_of
 
 SCHEMA = 1
 COMPARED = "compared"
@@ -99,6 +99,11 @@ class WholeRun(msgspec.Struct, frozen=True):
     def far(self, difference: float | None) -> bool:
         """Say whether a difference is beyond what rounding may do."""
         return (difference or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
+
+    @property
+    def varies(self) -> bool:
+        """Say whether a second run, or one with bound buffers, gives other numbers, if no further off than rounding."""
+        return bool(self.repeats or self.bound)
 
     @property
     def misfits(self) -> bool:
@@ -275,12 +280,9 @@ class ModelView:
         has = []
         for row in self.report.calls:
             found = facets(row.case)
-            first = next((name for name, _ in formal_inputs(found.operator, found.opset)), "")
-            types = {first: found.dtype, **{name: dtype for name, dtype, _ in found.others()}}
-            has.append(
-                bool(found.dtype)
-                and registered(info, found.operator, found.opset, types) in ("yes", "device")
-            )
+            others = {name: dtype for name, dtype, _ in found.others()}
+            kernel = kernel_of(info, found.operator, found.opset, found.dtype, others)
+            has.append(bool(found.dtype) and kernel in ("yes", "device"))
         return [has[node.call] for node in self.report.nodes]
 
     def ran(self, target: str) -> list[bool]:

@@ -6,13 +6,14 @@ Documented support exists only for DirectML and is compared for targets that low
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from harness.model.case import BEYOND, Validity
 from harness.model.facets import dtype_key
 from harness.model.reference.feature_levels import level_key
 from harness.model.reference.kernels import Registered, formal_inputs, registered
-from harness.model.target_info import DIRECTML, DML
+from harness.model.target_info import DIRECTML, DML, TargetInfo
 from harness.model.verdict import Outcome
 from harness.results.tables import Tables
 from harness.results.tally import Tally
@@ -81,10 +82,7 @@ def support(tables: Tables) -> list[Support]:
         if not dtype:
             continue
         info = tables.header.targets[target]
-        first = next((name for name, _ in formal_inputs(operator, opset)), "")
-        kernel = registered(
-            info, operator, opset, {first: dtype, **dict(part.split("=") for part in types.split())}
-        )
+        kernel = kernel_of(info, operator, opset, dtype, dict(part.split("=") for part in types.split()))
         by_level = levels[key]
         found = _disagreements(kernel, total, by_level if info.provider in LOWERS_TO_DIRECTML else {})
         documented = tuple(sorted(by_level, key=level_key))
@@ -103,6 +101,14 @@ def support(tables: Tables) -> list[Support]:
             row.types,
         ),
     )
+
+
+def kernel_of(
+    info: TargetInfo, operator: str, opset: int, dtype: str, others: Mapping[str, str]
+) -> Registered:
+    """Say whether a target's provider registers a kernel for the element types of the first input and of others by name."""
+    first = next((name for name, _ in formal_inputs(operator, opset)), "")
+    return registered(info, operator, opset, {first: dtype, **others})
 
 
 class TypeKernels(NamedTuple):

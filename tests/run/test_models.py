@@ -177,6 +177,23 @@ def test_outputs_bound_to_the_device_are_judged(monkeypatch: pytest.MonkeyPatch)
     )
 
 
+def test_a_run_that_is_off_by_a_rounding_varies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nearby(pool: Any, graph: Graph, *rest: Any) -> Execution:
+        done = execute(pool, graph, *rest)
+        if not graph.deployed or done.outputs is None:
+            return done
+        outputs = [Tensor(each.dtype, np.nextafter(each.array, np.float32(np.inf))) for each in done.outputs]
+        return done._replace(outputs=outputs)
+
+    model = saved(MODELS["looping_decoder"]())
+    assert harness("model", model, "-t", "cpu", "-o", "right").code == 0
+    assert "varies" not in Path("right/model.md").read_text()
+    monkeypatch.setattr("harness.run.whole_model.execute", nearby)
+    ended = harness("model", model, "-t", "cpu", "-o", "out")
+    assert ended.code == 0, ended.out
+    assert Path("out/model.md").read_text().count("| varies |") == 4
+
+
 def test_of_a_large_call_a_sample_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "MOST", 128)
     assert harness("model", saved(transformer_block()), "-t", "cpu", "-o", "out").code == 0
