@@ -338,7 +338,9 @@ def _whole(view: ModelView) -> list[Block]:
     )
     blocks: list[Block] = [Table(heads, rows, range(4, 8), grouped=True), Paragraph(note)] if rows else []
     if others := len(view.report.whole) - len(shown):
-        blocks.append(Paragraph(Span(f"{count(others, 'other level')} neither wrong nor moved nor varied", "soft")))
+        blocks.append(
+            Paragraph(Span(f"{count(others, 'other level')} neither wrong nor moved nor varied", "soft"))
+        )
     return blocks
 
 
