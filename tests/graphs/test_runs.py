@@ -128,7 +128,7 @@ def test_coverage_lists_transformers(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path.write_text(BIAS, encoding="utf-8")
     ended = harness("coverage", path, "--transformers", "cpu", "--json")
     found = json.loads(ended.out)
-    assert (ended.code, ended.err) == (0, "cpu: 100 %, 1 of 1 graphs\n")
+    assert (ended.code, ended.err) == (0, "transformers: 100 %, 1 of 1 graphs\n")
     assert "QDQSelectorActionTransformer" in found["triggered"]
     assert "Pad_Fusion" in found["never"]
     assert found["unfused"] == []
