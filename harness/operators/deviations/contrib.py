@@ -10,6 +10,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.bounded import Bounded, converted
+from harness.operators.contrib.block_quantised import blockwise, unpacked
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import summed_as_reals
 from harness.operators.deviations.base import Deviating, deviation
@@ -80,6 +81,31 @@ def positive_weights(asked: Deviating) -> tuple[Expected, ...]:
     given = asked.inputs["router_weights"]
     kept = Tensor(given.dtype, given.array * (given.array > 1e-8))
     return asked.formula(inputs={**asked.inputs, "router_weights": kept})
+
+
+@deviation
+def quantised_again(asked: Deviating) -> tuple[Expected, ...]:
+    """QMoE of 4 bits: weights without zero points are quantised once more, in blocks whose largest weight becomes -8."""
+    inputs, blocks = dict(asked.inputs), asked.call.attributes.get("block_size")
+    for name in ("fc1", "fc2"):
+        scales = inputs[f"{name}_scales"].array
+        if f"{name}_zero_points" in inputs:
+            continue
+        q = unpacked(inputs[f"{name}_experts_weights"].array, 4)
+        given = scales.reshape(*q.shape[:2], -1)
+        wide = blockwise(given, -(-q.shape[-1] // given.shape[-1]), q.shape[-1])
+        block = blocks if given.shape[-1] > 1 else 32
+        weights = ((q - 8) * wide.astype(np.float32)).reshape(*q.shape[:2], -1, block)
+        largest = np.take_along_axis(weights, np.abs(weights).argmax(-1, keepdims=True), -1)
+        scale = largest / np.float32(-8)
+        again = np.clip(
+            np.floor(np.where(scale, weights / np.where(scale, scale, 1), 0) + 8.5), 0, 15
+        ).astype(np.uint8)
+        again = again.reshape(q.shape)
+        inputs[f"{name}_experts_weights"] = Tensor("uint8", again[..., 0::2] | again[..., 1::2] << 4)
+        inputs[f"{name}_scales"] = Tensor("float32", scale[..., 0])
+        blocks = block
+    return asked.formula(inputs=inputs, block_size=blocks or 32)
 
 
 @deviation

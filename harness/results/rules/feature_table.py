@@ -84,11 +84,8 @@ class FeatureTable:
                 )
             )
         if either:
-            pairs = ((described[0][numbers], described[1][names]) for numbers, names in self._pairs[0].T)
-            together = [
-                {name: of[name] for name in either if name in (of := {**numbers, **names})}
-                for numbers, names in pairs
-            ]
+            both = ({**described[0][numbers], **described[1][names]} for numbers, names in self._pairs[0].T)
+            together = [{name: of[name] for name in of if name in either} for of in both]
             columns.update(_columns(_PAIR, together))
         return columns
 
