@@ -20,8 +20,8 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from harness.commands.report import write_report
+from harness.results.counted import read_tables
 from harness.results.runfile import RunReader
-from harness.results.tables import read_tables
 from tests import synthetic
 from tests.synthetic import CPU, DML, TargetInfo
 

@@ -64,7 +64,7 @@ def main() -> None:
             columns = [folder / "base.parquet", folder / "head.parquet"]
             for run, to in zip(runs, columns, strict=True):
                 command("report", [run], "parquet", to)
-            for format in ("markdown", "csv"):
+            for format in ("markdown", "html", "csv"):
                 command("report", columns[:1], format, folder / f"report.{format}")
             command("compare", columns, "json", folder / "compare.json")
             command("history", columns, "json", folder / "history.json")

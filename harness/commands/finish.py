@@ -17,24 +17,26 @@ from harness.render.html import read_page
 from harness.render.report import render_markdown
 from harness.render.terminal import render_terminal
 from harness.results import columns
+from harness.results.counted import LONG
 from harness.results.guidance import next_steps
-
-_LONG = 10 << 20
-"""Bytes of a run file from which its reports take several seconds, and columns beside it save more than they take."""
+from harness.results.summary import lacks
 
 
 def finish(path: Path) -> None:
     """Render what every run ends with; a report that cannot be written is one line, the results stay."""
-    long = path.stat().st_size >= _LONG
+    long = path.stat().st_size >= LONG
     if long:
         click.echo("writing reports", err=True)
-    report, cases = read_page(path)
     also = "report.md  report.html"
-    try:
-        write_reports(report, cases, path.parent)
-        if long and report.tables.end is not None:
+    if long and not lacks(path):
+        try:
             write_report(path, "parquet", path.with_name(f"run{columns.SUFFIX}"))
             also = f"run{columns.SUFFIX}  {also}"
+        except UsageError as error:
+            click.echo(f"harness: {error}", err=True)
+    report, cases = read_page(path)
+    try:
+        write_reports(report, cases, path.parent)
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")

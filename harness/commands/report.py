@@ -17,12 +17,12 @@ from harness.render.html import page, read_page, render_html
 from harness.render.page_cases import PageCases, Slices, remove_slices, write_slices
 from harness.render.report import render_markdown
 from harness.results import columns
+from harness.results.counted import read_tables
 from harness.results.explain.in_common import in_common
 from harness.results.history.recorded import RecordedRuns
 from harness.results.history.runs import Trend, collect, find_runs, timelines, trends
 from harness.results.report import Report
 from harness.results.runfile import RunReader
-from harness.results.tables import read_tables
 
 Format = Literal["html", "markdown", "junit", "ctrf", "csv", "cases", "directml", "cells", "parquet"]
 FORMATS: tuple[str, ...] = get_args(Format)

@@ -103,11 +103,11 @@ def render_csv(tables: Tables) -> str:
             *(o.value for o in outcomes),
         ]
     )
-    cells = tables.by("operator", "target", "validity", "level")
+    cells, columns = tables.by("operator", "target", "validity", "level"), levels(tables)
     for operator in tables.operators:
         for target in tables.targets:
             for validity in Validity:
-                for level in levels(tables):
+                for level in columns:
                     tally = cells.get((operator, target, validity, level))
                     if tally is None:
                         continue

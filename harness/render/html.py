@@ -28,12 +28,13 @@ from harness.model.facets import written
 from harness.model.reference.feature_levels import level_key
 from harness.model.verdict import DEFECTS, Reading, Verdict
 from harness.render.markup import host
-from harness.render.page_cases import PageCases, Slices
+from harness.render.page_cases import WHOLE, PageCases, Slices
 from harness.render.payload import COUNTED
 from harness.render.report_counts import ABOUT_KERNELS
 from harness.render.terminal import details
 from harness.render.text import folded_types, line, ranks, visible, whole
 from harness.render.trend import trend_svg
+from harness.results.counted import count
 from harness.results.cross_check import Suspect
 from harness.results.defects import defect_words
 from harness.results.explain.in_common import in_common, rules
@@ -78,9 +79,7 @@ def read_page(run: Path) -> tuple[Report, PageCases]:
     reader = RunReader(run)
     tables = Tables(reader.header)
     cases = PageCases(reader)
-    for result in reader:
-        cases.add(result, *tables.add(result))
-    tables.finish(reader.end, truncated=reader.truncated)
+    count(reader, tables, cases.add, singly=WHOLE)
     return Report(tables, in_common(run, tables)), cases
 
 

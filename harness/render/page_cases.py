@@ -59,9 +59,10 @@ class PageCases:
         """What the page holds."""
         return self._picked if self._whole is None else self._whole
 
-    def add(self, result: Result, kind: int, state: int) -> None:
-        """Take one result with the numbers of its kind and state, as `Tables.add` returns them."""
-        self.number += 1
+    def add(self, result: Result, kind: int, state: int, number: int) -> None:
+        """Take one result with the numbers of its kind and state, as `Tables.add` returns them; it stands for `number`
+        that are counted alike."""
+        self.number += number
         if self.number > WHOLE:
             self._whole = None
         said = note(result)
@@ -70,7 +71,7 @@ class PageCases:
         if (result.fails or result.reading in DEFECTS) and self._taken[result.fails] < PICKED:
             self._taken[result.fails] += 1
             self._picked.add(result, kind, state, said)
-        self._cells[kind, state, self._picked.entry(result)] += 1
+        self._cells[kind, state, self._picked.entry(result)] += number
 
     def about(self, slices: Slices) -> str:
         """Say what the page lacks, empty where that is nothing."""

@@ -34,11 +34,15 @@ SUFFIX = ".parquet"
 VERSION = 1
 """The version of the columns; the header has the schema of the results."""
 LACKING = "columns, questions in SQL and histories need DuckDB: python -m pip install duckdb"
+_INPUTS = r"""regexp_replace(regexp_replace(
+    array_to_string(regexp_extract_all("case", ';([^;=]*=[a-z][a-z0-9]*[\[{(][^;]*)', 1), ';'),
+    '([{(])[^;]*', '\1', 'g'), '([\[,])[0-9]+', '\1n', 'g')"""
 _DERIVED = {
     "reading": "reading",
     "opset": """TRY_CAST(regexp_extract("case", '@([0-9]+):', 1) AS UINTEGER)""",
     "origin": """regexp_extract("case", ':([^;]*)', 1)""",
     "types": """array_to_string(regexp_extract_all("case", ';[^;=]*=([a-z][a-z0-9]*)[\\[{(]', 1), ',')""",
+    "inputs": _INPUTS,
 }
 """Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
 _ROW_BYTES = 1
@@ -162,10 +166,14 @@ def _source(path: Path, more: str = "") -> str:
     return f"read_parquet({sql_text(glob.escape(str(path)))}, hive_partitioning = false{more})"
 
 
-def _cast(path: Path, types: dict[str, str], *, numbered: bool = False) -> str:
-    """Return SQL for columns of a file that has these types or others; a struct may lack members. Numbered rows have
-    `row` beside them, from 0 on."""
-    selected = ", ".join(f"CAST({_name(name)} AS {type}) AS {_name(name)}" for name, type in types.items())
+def _cast(path: Path, types: dict[str, str], has: Collection[str], *, numbered: bool = False) -> str:
+    """Return SQL for columns of a file that has these types or others; a struct may lack members, and the file columns:
+    `has` names those that are there. Numbered rows have `row` beside them, from 0 on."""
+    found = {name: _name(name) if name in has else "NULL" for name in types}
+    found |= {
+        name: text for name, text in _DERIVED.items() if name in types and name not in has and text != name
+    }
+    selected = ", ".join(f"CAST({found[name]} AS {type}) AS {_name(name)}" for name, type in types.items())
     if numbered:
         return f"SELECT {selected}, file_row_number AS row FROM {_source(path, ', file_row_number = true')}"
     return f"SELECT {selected} FROM {_source(path)}"
@@ -248,7 +256,7 @@ def lines(path: Path) -> Iterator[bytes]:
             raise UsageError(f"{path}: damaged columns: {rows:,} rows in {path.stat().st_size:,} bytes")
         yield marks["header"].encode() + b"\n"
         found = [each for each in _fields() if each.name in has]
-        rows_of = _cast(path, {each.name: each.type for each in found})
+        rows_of = _cast(path, {each.name: each.type for each in found}, has)
         sql.execute(f"SELECT {_line(has)} FROM ({rows_of})")
         while batch := sql.fetchmany(_TOGETHER):
             for (row,) in batch:
@@ -261,12 +269,18 @@ def lines(path: Path) -> Iterator[bytes]:
 
 def _beside(sql: Any, run: RunReader) -> Path:
     """Return the columns of the same run beside its lines, which are not older; else the lines."""
-    found = run.path.parent / f"run{SUFFIX}"
-    if not there(found) or found.stat().st_mtime_ns < run.path.stat().st_mtime_ns:
+    found = newer(run)
+    if found is None:
         return run.path
     with _faults(f"{found}: damaged columns"):
         same = _marks(sql, found).get("header") == msgspec.json.encode(run.header).decode()
     return found if same else run.path
+
+
+def newer(run: RunReader) -> Path | None:
+    """Return the columns beside a run's lines that are not older, of whatever run; None where there are none."""
+    found = run.path.parent / f"run{SUFFIX}"
+    return found if there(found) and found.stat().st_mtime_ns >= run.path.stat().st_mtime_ns else None
 
 
 class Answer(NamedTuple):
@@ -294,6 +308,10 @@ class RunColumns(NamedTuple):
             f"SELECT {selected} FROM ({self.selected}) {more}"
         ).fetchall()
         return found
+
+    def ask(self, question: str) -> Iterator[Any]:
+        """Yield what a SELECT finds."""
+        return _found(self.sql, question)
 
 
 class Dataset:
@@ -328,10 +346,11 @@ class Dataset:
                 path = self.folder / f"{len(self.paths)}{SUFFIX}"
                 write(run, path)
             marks, has = _marks(self.sql, path), _names(self.sql, path)
+            if lacking := [each.name for each in _fields() if each.always and each.name not in has]:
+                raise UsageError(f"{path}: damaged columns: no column `{lacking[0]}`")
             end = msgspec.json.decode(marks.get("end", "null"), type=End | None)
-            types = {name: kind for name, kind in columns().items() if name in has}
-            selected = f"SELECT {sql_text(run.header.run_id)} AS run, * FROM ({_cast(path, types)})"
-            numbered, cut = _cast(path, types, numbered=True), marks.get("cut") == "true"
+            selected = f"SELECT {sql_text(run.header.run_id)} AS run, * FROM ({_cast(path, columns(), has)})"
+            numbered, cut = _cast(path, columns(), has, numbered=True), marks.get("cut") == "true"
             yield RunColumns(self.sql, selected, numbered, _line(has, "results"), end, cut)
         self.paths.append(path)
         self._parts.append(selected)
@@ -339,10 +358,14 @@ class Dataset:
 
     def rows(self, question: str) -> Iterator[tuple[Any, ...]]:
         """Yield what a SELECT finds."""
-        with self.sql.cursor() as cursor:
-            cursor.execute(question)
-            while batch := cursor.fetchmany(_TOGETHER):
-                yield from batch
+        return _found(self.sql, question)
+
+
+def _found(sql: Any, question: str) -> Iterator[tuple[Any, ...]]:
+    with sql.cursor() as cursor:
+        cursor.execute(question)
+        while batch := cursor.fetchmany(_TOGETHER):
+            yield from batch
 
 
 @contextlib.contextmanager

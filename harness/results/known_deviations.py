@@ -85,17 +85,17 @@ class Deviations:
         self._counts: Counter[DeviationKey] = Counter()
         self._defects: dict[tuple[int, Reading], KnownDefect] = {}
 
-    def add(self, number: int, state: State, level: str, case: str) -> None:
-        """Count one result that names entry `number`."""
-        self._counts[DeviationKey(number, level, state)] += 1
+    def add(self, number: int, state: State, level: str, case: str, results: int = 1) -> None:
+        """Count one result that names entry `number`, or several that are counted alike."""
+        self._counts[DeviationKey(number, level, state)] += results
         if state.reading in DEFECTS and state.verdict is Verdict.EXPECTED:
             found = self._defects.get((number, state.reading))
             if found is None:
                 found = self._defects[number, state.reading] = KnownDefect(
                     number, self.entries[number], state.reading
                 )
-            found.operators[operator_of(case)] += 1
-            found.targets[state.target] += 1
+            found.operators[operator_of(case)] += results
+            found.targets[state.target] += results
             found.smallest = min(filter(None, (found.smallest, (elements(case), case, state.target))))
 
     def defects(self) -> list[KnownDefect]:

@@ -54,8 +54,8 @@ class Nearnesses:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], Nearness] = {}
 
-    def add(self, result: Result, read: Facets) -> None:
-        """Take one result; those without a bound say nothing."""
+    def add(self, result: Result, read: Facets, number: int = 1) -> None:
+        """Take one result, or `number` that come no nearer; those without a bound say nothing."""
         near = result.accuracy
         if not isinstance(near, Accuracy):
             return
@@ -65,9 +65,9 @@ class Nearnesses:
             (read.dtype,),
             near.ratio if near.claims else 0.0,
             near.ulp,
-            1,
-            int(outside),
-            int(not near.claims),
+            number,
+            number * outside,
+            number * (not near.claims),
             example,
         )
         key = result.operator, result.target, read.dtype

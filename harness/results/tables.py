@@ -26,7 +26,6 @@ from harness.results.known_deviations import Deviations
 from harness.results.memory import kind as memory_kind
 from harness.results.nearness import Nearnesses
 from harness.results.numbering import Numbering
-from harness.results.runfile import RunReader
 from harness.results.tally import CaseKind, Cell, State, Tally, shown_kinds, state_of
 from harness.results.tensor_support import TensorSupport
 from harness.results.unexpected import Unexpected
@@ -87,11 +86,11 @@ class Tables:
         if isinstance(result.uses, int):
             self.uses[result.target, did.reading is Reading.CORRECT] += result.uses * number
         if result.accuracy is not UNSET:
-            self.nearnesses.add(result, read)
+            self.nearnesses.add(result, read, number)
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if isinstance(result.expectation, int):
-            self.deviations.add(result.expectation, did, level, result.case)
+            self.deviations.add(result.expectation, did, level, result.case, number)
         if self.cross_check is not None and self.cross_check.pair is not None:
             self.cross_check.add(result)
         if self.differences.needed:
@@ -212,15 +211,6 @@ def tabulate(header: Header, results: Iterable[Result], end: End | None) -> Tabl
     for result in results:
         tables.add(result)
     tables.finish(end)
-    return tables
-
-
-def read_tables(run: RunReader) -> Tables:
-    """Count a run file. Errors: UsageError for a damaged one."""
-    tables = Tables(run.header)
-    for result in run:
-        tables.add(result)
-    tables.finish(run.end, truncated=run.truncated)
     return tables
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from harness.model.verdict import Reading
 from harness.render.html import render_html
+from harness.results.counted import read_tables
 from harness.results.level_table import MANY, overview, rate, status
 from harness.results.matrix import matrices
 from harness.results.runfile import RunReader
-from harness.results.tables import Tables, read_tables
+from harness.results.tables import Tables
 from tests import many, synthetic
 from tests.browser.conftest import Open, follow, violations
 from tests.synthetic import CPU, DML

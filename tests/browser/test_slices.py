@@ -13,8 +13,9 @@ from harness.commands.report import write_reports
 from harness.model.verdict import Reading
 from harness.render import page_cases
 from harness.render.html import read_page, render_html
+from harness.results.counted import read_tables
 from harness.results.runfile import RunReader
-from harness.results.tables import Tables, read_tables
+from harness.results.tables import Tables
 from tests import many
 from tests.browser.conftest import Open, follow, violations, wait_until_shown
 from tests.browser.test_operators import _MATRICES

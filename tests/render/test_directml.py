@@ -15,9 +15,9 @@ from harness.render.directml import render_cells, render_directml
 from harness.render.html import render_html
 from harness.render.markup import case_id
 from harness.render.report import render_markdown
+from harness.results.counted import read_tables
 from harness.results.report import Report
 from harness.results.runfile import RunReader, RunWriter
-from harness.results.tables import read_tables
 from harness.results.tensor_support import FLOOR
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU", max_feature_level="6_4")

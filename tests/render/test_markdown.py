@@ -12,9 +12,10 @@ from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.render.markup import case_id, code, escape
 from harness.render.report import render_markdown
+from harness.results.counted import read_tables
 from harness.results.report import Report
 from harness.results.runfile import RunReader
-from harness.results.tables import read_tables, tabulate
+from harness.results.tables import tabulate
 from tests import many, synthetic
 from tests.golden import check_golden
 from tests.synthetic import ABSENT, CPU, DML

@@ -21,11 +21,12 @@ from harness.render.html import render_html
 from harness.render.junit import render_junit
 from harness.render.markup import host, link
 from harness.render.report import render_markdown
+from harness.results.counted import read_tables
 from harness.results.known_deviations import in_words
 from harness.results.report import Report
 from harness.results.runfile import RunReader, RunWriter
 from harness.results.summary import summarize
-from harness.results.tables import read_tables, tabulate
+from harness.results.tables import tabulate
 from harness.specs.expectations.expectations import load_expectations
 from tests import synthetic
 from tests.golden import check_golden

@@ -11,11 +11,11 @@ from rich.console import Console
 from harness.commands.report import rendering
 from harness.render.html import render_html
 from harness.render.terminal import render_terminal
+from harness.results.counted import read_tables
 from harness.results.explain import in_common as module
 from harness.results.explain.in_common import InCommon, in_common, rules
 from harness.results.report import Report
 from harness.results.runfile import RunReader
-from harness.results.tables import read_tables
 from tests.results.test_explain import a_result, cases, write
 from tests.running import SPECS, harness, script_of
 from tests.synthetic import CPU, write_results

@@ -32,11 +32,11 @@ from harness.render.report import render_markdown
 from harness.render.site import render_site
 from harness.render.terminal import render_terminal
 from harness.results.compare.joined import compare_runs
+from harness.results.counted import read_tables
 from harness.results.history.recorded import RecordedRuns
 from harness.results.history.site import SiteRuns
 from harness.results.report import Report
 from harness.results.runfile import RunReader
-from harness.results.tables import read_tables
 from harness.triage.repro import template
 from harness.triage.repro.script import expected_lines
 from tests import synthetic

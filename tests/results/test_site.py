@@ -17,8 +17,8 @@ from harness.model.result import Error, Result
 from harness.model.result_key import case_anchor
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Reading, Verdict
+from harness.results.counted import read_tables
 from harness.results.runfile import RunReader, RunWriter
-from harness.results.tables import read_tables
 from tests import many, synthetic
 from tests.golden import check_golden
 from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_run

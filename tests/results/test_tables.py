@@ -11,9 +11,10 @@ from harness.model.case import Validity
 from harness.model.errors import UsageError
 from harness.model.result import Error, Result
 from harness.model.verdict import Outcome, Reading, Verdict, fails
+from harness.results.counted import read_tables
 from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
 from harness.results.runfile import RunReader
-from harness.results.tables import Tables, read_tables
+from harness.results.tables import Tables
 from harness.results.tally import Tally
 from harness.results.unexpected import KEEP, MESSAGE_LIMIT
 from tests import synthetic

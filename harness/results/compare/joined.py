@@ -6,11 +6,8 @@ Memory grows with what differs, not with the runs.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from harness.model.errors import UsageError
 from harness.model.result import NOT_EXPRESSIBLE, Result, inexpressible
 from harness.model.verdict import NOT_EXECUTED, Outcome
 from harness.results.columns import Dataset, RunColumns, sql_text
@@ -22,18 +19,12 @@ from harness.results.compare.comparison import (
     classify,
     compared_result,
 )
-from harness.results.runfile import RunReader, miscounted
-from harness.results.tables import Tables
+from harness.results.counted import HEADER, count_columns
+from harness.results.runfile import RunReader
 
-_COUNTED = """
-    target, operator, opset, types, regexp_extract("case", ';variant=([^;]*)', 1), validity, levels::VARCHAR, outcome,
-    verdict, reading, error."class", error."by", empty, memory.outside > 0, function_nodes IS NULL"""
-"""What the tables of a comparison count of a result: those alike in it are counted together."""
 _COMPARED = 'validity, outcome, stage, error."class", function_nodes, diff, repeats'
 """What `compared_result` is made of, beside where a node was placed: rows alike in it are equal results."""
 _EXECUTED, _NEITHER, _INEXPRESSIBLE = 0, 1, 2
-_HEADER = 2
-"""The line of a run file's first result."""
 
 
 def compare_runs(base: RunReader, head: RunReader) -> Comparison:
@@ -45,7 +36,7 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
         for run, tables in ((base, comparison.base), (head, comparison.head)):
             with data.part(run) as part:
                 sides.append(_Side(run, part, [pair[len(sides)] for pair in comparison.pairs]))
-            _count(sides[-1], tables)
+            count_columns(run, part, tables)
         _join(comparison, *sides)
     return comparison
 
@@ -58,7 +49,7 @@ class _Side(NamedTuple):
     targets: list[str]
 
     def result(self, row: int, line: bytes) -> Result:
-        return self.run.result(row + _HEADER, line)
+        return self.run.result(row + HEADER, line)
 
     def compared(self, row: int, line: bytes) -> tuple[Result, ComparedResult, int | None]:
         """Return a result, what of it is compared, and its ULP distance."""
@@ -85,29 +76,6 @@ class _Side(NamedTuple):
             FROM (SELECT *, CASE target {place} END AS place FROM ({self.part.numbered})) WHERE place IS NOT NULL"""
 
 
-def _count(side: _Side, tables: Tables) -> None:
-    """Count all results of a run, one of each kind in place of those counted alike. Errors: UsageError."""
-    run, part = side.run, side.part
-    kinds = f"SELECT count(*) AS number, min(row) AS row FROM ({part.numbered}) GROUP BY {_COUNTED}"
-    asked = f"SELECT number, kinds.row, {part.line} FROM ({kinds}) AS kinds JOIN ({part.numbered}) AS results ON kinds.row = results.row"
-    held = Counter[str]()
-    for number, row, line in _rows(part, f"{asked} ORDER BY kinds.row"):
-        found = side.result(row, line)
-        tables.add(found, number)
-        held[found.outcome.value] += number
-        held[found.verdict.value] += number
-    if part.end is not None and (why := miscounted(part.end, held)):
-        raise UsageError(f"{run.path}: damaged columns: {why}")
-    tables.finish(part.end, truncated=part.cut)
-
-
-def _rows(part: RunColumns, question: str) -> Iterator[Any]:
-    with part.sql.cursor() as cursor:
-        cursor.execute(question)
-        while batch := cursor.fetchmany(1000):
-            yield from batch
-
-
 def _join(comparison: Comparison, base: _Side, head: _Side) -> None:
     """Count the results that are the same, and judge the others in the order of HEAD, then of BASE. Errors:
     UsageError."""
@@ -127,13 +95,12 @@ def _join(comparison: Comparison, base: _Side, head: _Side) -> None:
         AND NOT (base.key IS NULL AND head.code != {_EXECUTED}) AND NOT (head.key IS NULL AND base.code != {_EXECUTED})""")
     order = "ORDER BY of_head NULLS LAST, of_base"
     before, after = (
-        _rows(
-            side.part,
+        side.part.ask(
             f"SELECT row, {side.part.line} FROM differing JOIN ({side.part.numbered}) AS results ON row = {row} {order}",
         )
         for side, row in ((base, "of_base"), (head, "of_head"))
     )
-    for place, of_base, of_head in _rows(head.part, f"SELECT * FROM differing {order}"):
+    for place, of_base, of_head in head.part.ask(f"SELECT * FROM differing {order}"):
         was, did_before, ulp_before = base.compared(*next(before)) if of_base is not None else (None,) * 3
         now, did_after, ulp_after = head.compared(*next(after)) if of_head is not None else (None,) * 3
         change: Change | None
@@ -162,4 +129,4 @@ def _once(name: str, side: _Side) -> None:
     ((line,),) = sql.execute(
         f"SELECT {side.part.line} FROM ({side.part.numbered}) AS results WHERE row = {row}"
     ).fetchall()
-    raise side.run.twice(row + _HEADER, side.result(row, line))
+    raise side.run.twice(row + HEADER, side.result(row, line))

@@ -1,0 +1,107 @@
+"""Counts the results of a run: each line by itself, or of columns one result and its number in place of all that are
+counted alike.
+
+Results that a report shows one by one are read by themselves: those that are wrong or not as expected, and those of
+cases on which targets differ. Of the others memory and time grow with their variety, not with their number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any
+
+from harness.model.errors import UsageError
+from harness.model.result import Result
+from harness.model.verdict import DEFECTS, NOT_EXECUTED, Verdict
+from harness.results import columns
+from harness.results.columns import Dataset, RunColumns, sql_text
+from harness.results.runfile import RunReader, miscounted
+from harness.results.tables import Tables
+
+LONG = 10 << 20
+"""Bytes of a run file from which its reports take several seconds, and columns beside it save more than they take."""
+HEADER = 2
+"""The line of a run file's first result."""
+_ALIKE = """
+    target, operator, opset, inputs, if(contains("case", ';variant='), regexp_extract("case", ';variant=([^;]*)', 1), ''),
+    starts_with("case", operator || '@'), validity, levels::VARCHAR, outcome, verdict, reading, placed_on, error."class",
+    error."by", empty, memory.outside > 0, function_nodes IS NULL, expectation, uses, call, accuracy IS NULL,
+    accuracy.unclaimed < accuracy.compared"""
+"""What tables count of a result: those alike in it are counted together."""
+_Take = Callable[[Result, int, int, int], None]
+"""Takes a result, its kind and state as `Tables.add` returns them, and how many results it stands for."""
+
+
+def read_tables(run: RunReader) -> Tables:
+    """Count a run file. Errors: UsageError for a damaged one."""
+    tables = Tables(run.header)
+    count(run, tables)
+    return tables
+
+
+def count(run: RunReader, tables: Tables, take: _Take | None = None, *, singly: int = 0) -> None:
+    """Count the results of a run, each by itself if they are not more than `singly`. Errors: UsageError for a damaged
+    run."""
+    asked = columns.there(run.path) or (
+        run.path.stat().st_size >= LONG and columns.newer(run) is not None and find_spec("duckdb")
+    )
+    checks_pair = tables.cross_check is not None and tables.cross_check.pair is not None
+    if asked and not checks_pair:
+        with Dataset(f"{run.path}: cannot be counted") as data, data.part(run) as part:
+            ((rows,),) = part.rows("count(*)")
+            if rows > singly:
+                count_columns(run, part, tables, take)
+                return
+    for result in run:
+        counted = tables.add(result)
+        if take is not None:
+            take(result, *counted, 1)
+    tables.finish(run.end, truncated=run.truncated)
+
+
+def count_columns(run: RunReader, part: RunColumns, tables: Tables, take: _Take | None = None) -> None:
+    """Count the results of a run that columns hold. Errors: UsageError for damaged ones."""
+    held = Counter[str]()
+    for number, row, line in _counted(part, several=tables.differences.needed):
+        result = run.result(row + HEADER, line)
+        counted = tables.add(result, number)
+        if take is not None:
+            take(result, *counted, number)
+        held[result.outcome.value] += number
+        held[result.verdict.value] += number
+    if part.end is not None and (why := miscounted(part.end, held)):
+        raise UsageError(f"{run.path}: damaged columns: {why}")
+    tables.finish(part.end, truncated=part.cut)
+
+
+def _counted(part: RunColumns, *, several: bool) -> Iterator[tuple[int, int, bytes]]:
+    """Yield results in the order of the run: how many each stands for, its row, its line. Those that come nearest to
+    their bounds are among them."""
+    apart = [
+        f"reading IN ({_texts(DEFECTS)})",
+        f"verdict IN ({_texts(verdict for verdict in Verdict if verdict is not Verdict.EXPECTED)})",
+    ]
+    if several:
+        ran = f"SELECT * FROM ({part.numbered}) WHERE outcome NOT IN ({_texts(NOT_EXECUTED)})"
+        key = 'md5_number_lower("case")'
+        apart.append(
+            f"{key} IN (SELECT {key} FROM ({ran}) GROUP BY {key} HAVING min(outcome) != max(outcome))"
+        )
+    rows = f"SELECT *, {' OR '.join(apart)} AS apart FROM ({part.numbered})"
+    yield from part.ask(f"""
+        WITH rows AS ({rows}), groups AS (
+            SELECT count(*) AS number, min(row) AS first,
+                list_distinct([min(row), arg_max(row, row(accuracy.ratio, -row)), arg_max(row, row(accuracy.ulp, -row))]) AS shown
+            FROM rows WHERE NOT apart GROUP BY {_ALIKE}
+        ), counted AS (
+            SELECT 1 AS number, row FROM rows WHERE apart
+            UNION ALL SELECT if(row = first, number - len(shown) + 1, 1), row FROM (SELECT *, unnest(shown) AS row FROM groups)
+        )
+        SELECT number, results.row, {part.line} FROM counted JOIN ({part.numbered}) AS results ON counted.row = results.row
+        ORDER BY results.row""")
+
+
+def _texts(words: Any) -> str:
+    return ", ".join(sql_text(word.value) for word in words)
