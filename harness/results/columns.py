@@ -240,6 +240,13 @@ def _names(sql: Any, path: Path) -> set[str]:
     return {row[0] for row in sql.execute(f"DESCRIBE FROM {_source(path)}").fetchall()}
 
 
+def _plausible(sql: Any, path: Path) -> None:
+    """Raise UsageError for a file with more rows than bytes."""
+    (rows,) = sql.execute(f"SELECT count(*) FROM {_source(path)}").fetchone()
+    if rows * _ROW_BYTES > path.stat().st_size:
+        raise UsageError(f"{path}: damaged columns: {rows:,} rows in {path.stat().st_size:,} bytes")
+
+
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of the run file that the columns are of. Errors: UsageError that names the file."""
     with _engine(f"{path}: damaged columns") as sql:
@@ -251,9 +258,7 @@ def lines(path: Path) -> Iterator[bytes]:
             raise UsageError(
                 f"{path}: columns of version {version[:20]}; this harness reads {VERSION}: use the harness that wrote them"
             )
-        (rows,) = sql.execute(f"SELECT count(*) FROM {_source(path)}").fetchone()
-        if rows * _ROW_BYTES > path.stat().st_size:
-            raise UsageError(f"{path}: damaged columns: {rows:,} rows in {path.stat().st_size:,} bytes")
+        _plausible(sql, path)
         yield marks["header"].encode() + b"\n"
         found = [each for each in _fields() if each.name in has]
         rows_of = _cast(path, {each.name: each.type for each in found}, has)
@@ -346,6 +351,7 @@ class Dataset:
                 path = self.folder / f"{len(self.paths)}{SUFFIX}"
                 write(run, path)
             marks, has = _marks(self.sql, path), _names(self.sql, path)
+            _plausible(self.sql, path)
             if lacking := [each.name for each in _fields() if each.always and each.name not in has]:
                 raise UsageError(f"{path}: damaged columns: no column `{lacking[0]}`")
             end = msgspec.json.decode(marks.get("end", "null"), type=End | None)

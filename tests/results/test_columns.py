@@ -360,6 +360,7 @@ def test_files_that_are_no_columns(tmp_path: Path, damage: Callable[[Path], None
         (_with(header=None), "a Parquet file, but not the columns of a run"),
         (_with(end="{}"), "damaged columns: Object missing required field `selected`"),
         (_with("1 AS one"), "a Parquet file, but not the columns of a run"),
+        (_with("r.*", "r, range(5000)"), ": damaged columns: 200,000 rows in "),
         (_with("* EXCLUDE (verdict)"), "damaged columns: no column `verdict`"),
         (_with("* REPLACE ('passed' AS outcome)"), "damaged columns: 'passed' is not a valid Outcome"),
         (_with("* REPLACE ('fine' AS reading)"), "damaged columns: 'fine' is not a valid Reading"),
