@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from harness.model.case import Tensor, Value
+from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
@@ -109,6 +110,37 @@ def test_floor_beyond_32_bits() -> None:
 def test_remainders_of_integers_that_float64_rounds() -> None:
     terms = [tensor("int64", [2**53 + 1, 7]), tensor("int64", [2, -4])]
     assert only(given("remainder_in_float64", "Mod", terms, {"fmod": 1})) == [0, 3]
+
+
+def test_weights_of_four_bits_are_quantised_again() -> None:
+    """Of the weights 7 and 1 the largest becomes -8 steps of -7/8, and 1 becomes -1 step of them, or 0.875."""
+
+    def packed(q: Array) -> Tensor:
+        return tensor("uint8", (q[..., 0::2] | q[..., 1::2] << 4)[None])
+
+    first, second = np.eye(32, dtype=np.uint8), np.full((32, 32), 8, np.uint8)
+    second[0, :2] = 15, 9
+    ones, x = tensor("float32", np.ones((1, 32))), np.arange(1, 33)[None]
+    given_by_name = {
+        "input": tensor("float32", x),
+        "router_probs": tensor("float32", [[1]]),
+        "fc1_experts_weights": packed(first),
+        "fc1_scales": ones,
+        "fc2_experts_weights": packed(second),
+        "fc2_scales": ones,
+        "fc1_zero_points": tensor("uint8", np.zeros((1, 16))),
+    }
+    attributes: dict[str, Value] = {"k": 1, "activation_type": "identity", "expert_weight_bits": 4}
+    operator = OPERATORS["com.microsoft.QMoE"]
+    types = {name: TensorType(each.dtype, each.array.shape) for name, each in given_by_name.items()}
+    call = make_call(operator, 1, types, attributes, {})
+    asked = Deviating(operator, call, given_by_name, "ieee")
+    found = {}
+    for name, made in (("right", asked.formula()), ("wrong", DEVIATIONS["quantised_again"](asked))):
+        (one,) = made
+        assert isinstance(one, Approx)
+        found[name] = one.value[0, 0]
+    assert found == {"right": 7 * 1 + 1 * 2, "wrong": 7 * 1 + 0.875 * 2}
 
 
 def test_weights_by_coordinate() -> None:
