@@ -49,6 +49,7 @@ _ROW_BYTES = 1
 """A file with fewer bytes a row is hostile: its ids alone need more."""
 _OURS = b"harness."
 _MEMORY = "1GiB"
+_FRUGAL = "SET memory_limit = '192MiB'; SET enable_external_file_cache = false; SET preserve_insertion_order = false"
 _GROUP = 50_000
 _TOGETHER = 1000
 _FLOAT = "DOUBLE"
@@ -323,9 +324,11 @@ class Dataset:
     """Runs as one table, `results`, with the column `run`. A run of lines without columns beside it is written as columns
     in a folder that is removed at the end."""
 
-    def __init__(self, what: str) -> None:
-        """Open an empty one; `what` is what an error begins with that no run is at fault for."""
+    def __init__(self, what: str, *, scanned: bool = False) -> None:
+        """Open an empty one; `what` is what an error begins with that no run is at fault for. One that is only scanned
+        and sorted takes one thread and little memory, where a join of millions of keys needs both."""
         self._what = what
+        self._settings = _FRUGAL if scanned else "RESET threads"
         self._opened = contextlib.ExitStack()
         self._parts: list[str] = []
         self.paths: list[Path] = []
@@ -335,7 +338,7 @@ class Dataset:
             folder = opening.enter_context(tempfile.TemporaryDirectory(prefix="harness-columns-"))
             self.folder = Path(folder)
             self.sql = opening.enter_context(_engine(self._what))
-            self.sql.execute(f"RESET threads; SET temp_directory = {sql_text(folder)}")
+            self.sql.execute(f"{self._settings}; SET temp_directory = {sql_text(folder)}")
             self._opened = opening.pop_all()
         return self
 

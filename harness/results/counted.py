@@ -49,7 +49,7 @@ def count(run: RunReader, tables: Tables, take: _Take | None = None, *, singly: 
     )
     checks_pair = tables.cross_check is not None and tables.cross_check.pair is not None
     if asked and not checks_pair:
-        with Dataset(f"{run.path}: cannot be counted") as data, data.part(run) as part:
+        with Dataset(f"{run.path}: cannot be counted", scanned=True) as data, data.part(run) as part:
             ((rows,),) = part.rows("count(*)")
             if rows > singly:
                 count_columns(run, part, tables, take)
