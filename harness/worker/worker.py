@@ -41,6 +41,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from itertools import accumulate
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -374,8 +375,9 @@ class OnnxRuntime:
         graph = len(unit["tested"]) > 1 and unit["provider"] == "CPUExecutionProvider"
         if not graph or self._lists_all or self._profiling or self._placed:
             return session
-        listed = {operator for _, operator in self.assignment(session) or ()}
-        if listed and listed.issuperset(set(unit["tested"]).intersection(self.graph_nodes or unit["tested"])):
+        listed = Counter(operator for _, operator in self.assignment(session) or ())
+        kept = set(unit["tested"]).intersection(self.graph_nodes) if self.graph_nodes else unit["tested"]
+        if listed and not Counter(kept) - listed:
             return session
         _, _, options = self._latest
         self._profiling = True
