@@ -280,5 +280,19 @@ def without_assignment(_: str) -> None:
     worker.serve(channel, Older)
 
 
+def with_nodes_left_out(_: str) -> None:
+    """Be an onnxruntime 1.26, which lists no node around which it inserts Casts."""
+    import onnxruntime
+
+    onnxruntime.__version__ = "1.26.0"
+
+    class Lacking(worker.OnnxRuntime):
+        def assignment(self, session: Any) -> Any:
+            return None if super().assignment(session) is None else []
+
+    channel = worker.Channel()
+    worker.serve(channel, Lacking)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](sys.argv[2] if len(sys.argv) > 2 else "")

@@ -41,6 +41,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from itertools import accumulate
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -89,6 +90,8 @@ _ONNX_NUMBER = {
 
 _KEEPS_APART = (1, 15)
 """The first release whose DirectML provider can be told to fuse no nodes (ep.dml.disable_graph_fusion)."""
+_LISTS_ALL = (1, 27)
+"""The first release that lists nodes around which Casts are inserted, with their provider."""
 _VERSIONS = (1, 8)
 """Field numbers of a ModelProto's IR version and its opset imports."""
 _IDENTITY = (
@@ -296,11 +299,11 @@ class OnnxRuntime:
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
-        self._profiles = (
-            ""
-            if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
-            else tempfile.mkdtemp()
-        )
+        version = version_of(onnxruntime.__version__)
+        self._lists = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
+        self._lists_all = self._lists and version >= _LISTS_ALL
+        self._profiles = "" if self._lists_all else tempfile.mkdtemp()
+        self._profiling = False
         parameters = inspect.signature(onnxruntime.InferenceSession.__init__).parameters.values()
         self._chooses = self._providers != ["CPUExecutionProvider"] or any(
             p.kind is p.VAR_KEYWORD for p in parameters
@@ -308,7 +311,7 @@ class OnnxRuntime:
         self._written = os.path.join(tempfile.gettempdir(), "optimized-%d.onnx" % os.getpid())
         self._refused: Dict[bytes, Optional[str]] = {}
         self._load: Any = None
-        self.fuses = version_of(onnxruntime.__version__) < _KEEPS_APART
+        self.fuses = version < _KEEPS_APART
         boot = sys.modules.get("harness_boot")
         if boot is not None:
             boot.before_sessions()
@@ -350,19 +353,39 @@ class OnnxRuntime:
         self.transformers: List[str] = []
         self.graph_nodes: List[str] = []
         self.graph_edges: List[List[List[str]]] = []
+        self._profiling = not self._lists
         if not unit.get("tells_transformers"):
-            return self._deployed(unit, model, options)
+            return self._telling(self._deployed(unit, model, options), unit)
         with tempfile.TemporaryFile() as log:
             kept = os.dup(2)
             os.dup2(log.fileno(), 2)
             try:
-                return self._deployed(unit, model, options)
+                session = self._deployed(unit, model, options)
             finally:
                 os.dup2(kept, 2)
                 os.close(kept)
                 log.seek(0)
                 self.transformers = transformers_of(log.read())
                 self.graph_nodes, self.graph_edges = self._written_nodes()
+        return self._telling(session, unit)
+
+    def _telling(self, session: Any, unit: Unit) -> Any:
+        """Return a session of a graph of several operators that tells where all of them ran: one that is profiled where
+        the list lacks some. The CPU provider has those that no other took, with Casts around them."""
+        graph = len(unit["tested"]) > 1 and unit["provider"] == "CPUExecutionProvider"
+        if not graph or self._lists_all or self._profiling or self._placed:
+            return session
+        listed = Counter(operator for _, operator in self.assignment(session) or ())
+        kept = set(unit["tested"]).intersection(self.graph_nodes) if self.graph_nodes else unit["tested"]
+        if listed and not Counter(kept) - listed:
+            return session
+        _, _, options = self._latest
+        self._profiling = True
+        self._profile(options)
+        try:
+            return self._made(*self._latest)
+        finally:
+            options.enable_profiling = False
 
     def _deployed(self, unit: Unit, model: bytes, options: Any) -> Any:
         """Create a session, where it is `saved` one of the model that another wrote as optimised, with weights of its
@@ -540,13 +563,16 @@ class OnnxRuntime:
         }
         for name, value in self._shared.items():
             options.add_initializer(name, value)
-        if self._profiles:
-            options.enable_profiling = True
-            if hasattr(options, "profile_file_prefix"):
-                options.profile_file_prefix = os.path.join(self._profiles, "profile")
-            else:  # before 1.6 a profile is written where the process stands
-                os.chdir(self._profiles)
+        if not self._lists:
+            self._profile(options)
         return options
+
+    def _profile(self, options: Any) -> None:
+        options.enable_profiling = True
+        if hasattr(options, "profile_file_prefix"):
+            options.profile_file_prefix = os.path.join(self._profiles, "profile")
+        else:  # before 1.6 a profile is written where the process stands
+            os.chdir(self._profiles)
 
     def _remove_profiles(self) -> None:
         """Remove the profiles of sessions that were refused or never asked: there is no other session when
@@ -558,9 +584,9 @@ class OnnxRuntime:
                 pass  # still open, on Windows
 
     def assignment(self, session: Any) -> Optional[List[List[str]]]:
-        """Return [provider, operator type] of every node, or None where this release cannot tell before a run
-        (before 1.24)."""
-        if not hasattr(session, "get_provider_graph_assignment_info") or self._placed:
+        """Return [provider, operator type] of every node, or None where the session cannot tell before a run (before
+        1.24, or `_telling`)."""
+        if self._profiling or self._placed:
             return self._placed
         return [
             [group.ep_name, node.op_type]
@@ -659,6 +685,8 @@ class OnnxRuntime:
                 for value, (_, number) in zip(values, unit["outputs"])
             ]
 
+        if binding == "outlived" and self._profiling:  # no run of another session is in its profile
+            self.run(session, dict(once), arrays, position)
         try:
             run(rotated(arrays, 1))
         except Exception:  # noqa: BLE001 - these elements may be none that the graph takes

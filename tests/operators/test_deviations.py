@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
-from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.operators.deviations import DEVIATIONS, Deviating
@@ -252,6 +252,33 @@ def test_the_element_n_is_mirrored_to_the_first_place() -> None:
         (found,) = given(name, "DFT", x, {"inverse": 1, "onesided": 1})
         assert isinstance(found, Approx)
         assert found.value.reshape(-1).tolist() == [value] * 3
+
+
+def test_a_window_behind_the_padding_is_kept() -> None:
+    """Windows of 2 of a padded 1, 2, 3, two apart: the last begins in the padding behind, and ONNX has none there."""
+    x = [tensor("float32", [[[1, 2, 3]]])]
+    attributes = {"kernel_shape": (2,), "strides": (2,), "pads": (1, 0), "ceil_mode": 1}
+    for name, last in (
+        ("zeros_of_windows_behind_the_padding", 0.0),
+        ("nans_of_windows_behind_the_padding", np.nan),
+    ):
+        (found,) = given(name, "AveragePool", x, attributes)
+        assert isinstance(found, Approx)
+        np.testing.assert_array_equal(found.value, [[[1, 2.5]]])
+        (found,) = given(name, "AveragePool", x, {**attributes, "pads": (1, 1)})
+        assert isinstance(found, Approx)
+        np.testing.assert_array_equal(found.value, [[[1, 2.5, last]]])
+
+
+def test_a_number_that_is_nan_is_passed_over() -> None:
+    x, nan = tensor("float32", [1, np.nan, -2]), tensor("float32", np.nan)
+    for operands in ([x, nan], [nan, x]):
+        inputs = {f"data_0.{number}": each for number, each in enumerate(operands)}
+        types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
+        call = make_call(OPERATORS["Max"], 13, types, {}, {}, None)
+        asked = Deviating(OPERATORS["Max"], call, inputs, "ieee")
+        (found,) = DEVIATIONS["greatest_without_a_number_that_is_nan"](asked)
+        np.testing.assert_array_equal(nearest(found).array, np.float32([1, np.nan, -2]))
 
 
 def test_only_the_first_row_of_an_upper_triangle_is_0() -> None:

@@ -10,9 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from harness.compile.prepare import by_graph
+from harness.model.case import Tensor
 from harness.model.expected import nearest
-from harness.model.target_info import DML
-from harness.run.deviation import deviating_outputs
+from harness.model.target_info import CPU, DML
+from harness.run.deviation import deviating_outputs, matches
 from harness.specs.expand import expand
 from harness.specs.expectations.expectation_entry import Entry
 from harness.specs.reading.load import load_specs
@@ -34,6 +35,25 @@ def test_the_nodes_of_two_operators_give_what_two_formulas_do() -> None:
     both = given(f"{QUANTIZED} and {DEQUANTIZED}")
     assert both == given(f"{DEQUANTIZED} and {QUANTIZED}")
     assert both not in (given(QUANTIZED), given(DEQUANTIZED))
+
+
+def test_a_formula_says_another_shape() -> None:
+    """The elements are those that should be there; neither the shape that should nor other elements are what is known."""
+    spec = load_specs([Path("specs/graphs/MatMulScale.yaml")])
+    prepared = next(
+        each
+        for _, cases in by_graph(expand(spec), seed=0)
+        for each in cases
+        if "scaled=[A,half_3]" in each.case.id
+    )
+    (right,) = deviating_outputs("as_if_allowed", prepared, CPU) or ()
+    known = deviating_outputs("factor_without_dimensions", prepared, CPU) or ()
+    should = nearest(right)
+    given = Tensor(should.dtype, should.array[0])
+    assert (should.array.shape, given.array.shape) == ((1, 2, 4), (2, 4))
+    assert matches(known, (given,))
+    assert not matches(known, (should,))
+    assert not matches(known, (Tensor(should.dtype, given.array + 1),))
 
 
 @pytest.mark.parametrize(

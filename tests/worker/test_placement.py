@@ -4,6 +4,7 @@ ran."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from harness.model.signatures import signature
 from harness.model.target_info import CPU, DML
 from harness.model.verdict import Outcome
 from harness.run.judge import Judgement, NodePlacement, judge, placement
+from harness.specs.expand import expand
+from harness.specs.reading.load import load_specs
 from harness.specs.sweeps.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.launches import launch
@@ -69,6 +72,17 @@ def older() -> Launch:
     return cpu()._replace(argv=[sys.executable, str(WORKERS), "without_assignment"])
 
 
+def leaving_out() -> Launch:
+    """Return the CPU provider of an onnxruntime that does not list every node."""
+    return cpu()._replace(argv=[sys.executable, str(WORKERS), "with_nodes_left_out"])
+
+
+def of_graph(name: str, *wanted: str) -> list[GraphCases]:
+    """Return the cases of a graph whose ids have one of these texts, and the graphs that they run on."""
+    cases = expand(load_specs([Path(f"specs/graphs/{name}.yaml")]))
+    return list(by_graph((case for case in cases if any(text in case.id for text in wanted)), 0))
+
+
 def judged(given: list[GraphCases], with_: Launch) -> dict[str, tuple[Judgement, Execution]]:
     pool = WorkerPool(with_, size=1, timeout=60)
     return {
@@ -96,6 +110,25 @@ def test_every_pass_is_proven(start: object) -> None:
                 operator for provider, operator in execution.nodes if provider == CPU
             }, case
     assert sum(judgement.outcome is Outcome.PASS for judgement, _ in found.values()) > 100
+
+
+@pytest.mark.parametrize("start", [cpu, older, leaving_out])
+def test_every_node_of_a_graph_is_proven(start: Callable[[], Launch]) -> None:
+    """Casts are inserted around nodes of float16; a deployed session that is gone ran without a profile."""
+    given = [
+        *of_graph("MatMulScale", "sweep=half"),
+        *of_graph("PassedThrough", "exposed=same;binding=outlived"),
+    ]
+    found = judged(given, start())
+    graphs = {prepared.case.id: unit.graph for unit in given for prepared in unit.cases}
+    assert len(found) > 15
+    assert {graph.optimization for graph in graphs.values()} == {"off", "basic", "extended", "all"}
+    for case, (judgement, execution) in found.items():
+        assert (judgement.outcome, judgement.placed_on) == (Outcome.PASS, CPU), case
+        listed = {operator for provider, operator in execution.nodes or () if provider == CPU}
+        kept = set(graphs[case].tested).intersection(execution.graph_nodes or graphs[case].tested)
+        assert listed, case
+        assert kept <= listed, case
 
 
 @pytest.mark.parametrize("start", [cpu, older], ids=["assignment", "profile"])

@@ -93,6 +93,18 @@ def rounded_twice(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def greatest_without_a_number_that_is_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """Max: a NaN that is an operand of one element is passed over."""
+    held = {
+        name: Tensor(each.dtype, np.full_like(each.array, -np.inf))
+        if each.array.size == 1 and np.isnan(each.array).all()
+        else each
+        for name, each in asked.inputs.items()
+    }
+    return asked.formula(inputs=held)
+
+
+@deviation
 def largest_beside_nan(asked: Deviating) -> tuple[Expected, ...]:
     """Cast, CastLike and, by one scale for all, QuantizeLinear without `saturate`, by way of float32: just beyond the
     largest number of E4M3FN that number, of E5M2 NaN."""

@@ -104,6 +104,38 @@ def up_to_the_padding_on_the_left(found: Approx, height: int, shape: Window) -> 
 
 
 @deviation
+def zeros_of_windows_behind_the_padding(asked: Deviating) -> tuple[Expected, ...]:
+    """AveragePool with ceil_mode: a window that begins in the padding behind is not left out, and its mean is 0."""
+    return _with_windows_behind(asked, 0.0)
+
+
+@deviation
+def nans_of_windows_behind_the_padding(asked: Deviating) -> tuple[Expected, ...]:
+    """AveragePool with ceil_mode: as above, but its mean is 0 / 0."""
+    return _with_windows_behind(asked, np.nan)
+
+
+def _with_windows_behind(asked: Deviating, mean: float) -> tuple[Expected, ...]:
+    call, found = asked.call, asked.approx()
+    shape = window(call, call.parameter("kernel_shape"))
+    count = len(shape.kernel)
+    padded = [
+        extent + before + behind
+        for extent, before, behind in zip(
+            call.first.shape[2:], shape.pads[:count], shape.pads[count:], strict=True
+        )
+    ]
+    wanted = [
+        ceil((size - reach) / stride) + 1
+        for size, reach, stride in zip(padded, shape.reach, shape.strides, strict=True)
+    ]
+    more = [(0, each - given) for each, given in zip(wanted, found.value.shape[2:], strict=True)]
+    spread = [(0, 0), (0, 0), *more]
+    value = np.pad(found.value, spread, constant_values=mean)
+    return (Approx(found.dtype, value, np.pad(found.bound, spread)),)
+
+
+@deviation
 def scores_above_the_threshold(asked: Deviating) -> tuple[Expected, ...]:
     """NonMaxSuppression: a box is selected where score > score_threshold, which is at least the next float32."""
     least = asked.inputs["score_threshold"]
