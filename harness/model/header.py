@@ -145,6 +145,10 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     expectations: dict[Count, Expectation] = {}
     nodes: tuple[ClusterNode, ...] = ()
 
+    def entry(self, number: object) -> Expectation | None:
+        """Return the entry by which a result was judged; None where it has no number of one."""
+        return self.expectations.get(number) if isinstance(number, int) else None
+
 
 def of_other_files(one: Header, other: Header) -> bool:
     """Say whether two runs differ in their specs because they were asked for other files."""

@@ -72,8 +72,6 @@ class Culprits:
     def results(self, pool: WorkerPool) -> Iterator[Held]:
         """Yield what is held with its culprits; none is lost where the target goes away."""
         held, self._held = self._held, []
-        found: dict[int, tuple[str, ...]] = {}
-        gone: TargetUnavailable | None = None
         suspects = [
             WrongGraph(
                 prepared,
@@ -87,15 +85,14 @@ class Culprits:
         ]
         try:
             found = culprits(pool, self._provider, suspects)
-        except TargetUnavailable as error:
-            gone = error
+        except TargetUnavailable:
+            yield from held
+            raise
         for number, (prepared, graph, result) in enumerate(held):
             culprit = found.get(number)
             if culprit is not None:
                 result = msgspec.structs.replace(result, culprit=culprit)
             yield prepared, graph, result
-        if gone is not None:
-            raise gone
 
 
 def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) -> dict[int, tuple[str, ...]]:
