@@ -208,5 +208,5 @@ def overview(tables: Tables) -> list[OverviewRow]:
 
 
 def many(tables: Tables) -> bool:
-    """Say whether there are so many operators that what stands for each of them is folded."""
+    """Say whether there are too many operators to show a row for each unfolded."""
     return len(tables.operators) > MANY

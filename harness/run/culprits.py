@@ -20,6 +20,7 @@ from harness.model.result import Result
 from harness.model.transformers import RULES, TRANSFORMERS
 from harness.model.verdict import Outcome
 from harness.run.judge import judge
+from harness.run.patterns import Held
 from harness.specs.graphs.variations import DEPLOYED
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
@@ -31,8 +32,6 @@ _LEADERS = 2
 """Graphs of a pattern and level that end their process and are run without each transformer: an attempt costs a worker.
 The others are run without what was found of these, and none without pairs."""
 _WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.REJECTED, Outcome.UNSUPPORTED})
-
-Held = tuple[Prepared, Graph, Result]
 
 
 class WrongGraph(NamedTuple):

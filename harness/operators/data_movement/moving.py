@@ -63,7 +63,7 @@ def axis_of(call: Call) -> int:
 
 
 def least_axis(call: Call, dimensions: int, since: int = NEGATIVE_AXES) -> int:
-    """Return the least axis of so many dimensions: those below 0 exist since an opset."""
+    """Return the least axis of a number of dimensions: axes below 0 exist since an opset."""
     return -dimensions if call.opset >= since else 0
 
 

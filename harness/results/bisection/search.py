@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
     @property
     def failure(self) -> Outcome | None:
-        """The outcome where it does not conform, or says what an unspecified case does; else None."""
+        """The outcome of a case that does not conform or is unspecified; None of any other."""
         return self.outcome if self.validity is Validity.UNSPECIFIED or not self.conforms else None
 
 

@@ -88,7 +88,7 @@ class Reducer:
         conforming: Probes | None = None,
         seconds: float = float("inf"),
     ) -> None:
-        """Take the case as it failed; `progress` is told the number of probes and the elements of the smallest
+        """Take the case as it failed; `progress` receives the number of probes and the elements of the smallest
         case so far. After `seconds` the search ends with that."""
         self.subject = Subject(prepared, spec)
         self._prepared = prepared
