@@ -135,7 +135,7 @@ class Reducer:
                 self._smallest = elements(current)
                 cost = self.subject.cost(current)
                 cheaper = (step for step in steps(self.subject, current) if self.subject.cost(step) < cost)
-                found = next(filter(self._fails_alike, cheaper), None)
+                found = next(filter(self._fails_alike, filter(self.subject.keeps, cheaper)), None)
         return current
 
     def _fails_alike(self, candidate: Candidate) -> bool:
