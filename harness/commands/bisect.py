@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import NamedPath, Seconds
+from harness.commands.options import jobs_option, seed_option, specs_option, timeout_option
 from harness.commands.renderings import Renderings
 from harness.commands.report import writable
 from harness.compile.prepare import refusal
@@ -67,16 +67,10 @@ RENDERINGS = Renderings(bisection_document, bisection_data)
     metavar="TARGET",
     help="cpu or dml, with options such as dml,device_id=1 (default: by --over).",
 )
-@click.option(
-    "--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders with the cases."
-)
-@click.option(
-    "-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: the number of processors)."
-)
-@click.option(
-    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a case in seconds."
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the inputs.")
+@specs_option("Spec files or folders with the cases.")
+@jobs_option("Worker processes (default: the number of processors).")
+@timeout_option("Time limit of a case in seconds.")
+@seed_option("Seed of the inputs.")
 @RENDERINGS.options
 def bisect_command(
     asked: str,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import traceback
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 
@@ -18,44 +18,16 @@ from harness.model import interrupt
 from harness.model.errors import HarnessError, HarnessFault, UsageError, limit
 from harness.render import plain_signs
 
+_MODULES = {"compile": "compile_", "import": "import_", "list": "listing", "targets": "target_list"}
+"""The modules of those commands whose own name their module cannot have."""
+
 
 class _Commands(click.Group):
     """Loads the module of a command only when it is called: no report needs the Windows runtime's code."""
 
-    _PLACES: ClassVar = {
-        "annotate": "annotate:annotate",
-        "bisect": "bisect:bisect_command",
-        "check": "check:check",
-        "compare": "compare:compare",
-        "compile": "compile_:compile_",
-        "coverage": "coverage:coverage_command",
-        "describe": "describe:describe_command",
-        "expect": "expect:expect",
-        "explain": "explain:explain_command",
-        "export": "export:export_command",
-        "fuzz": "fuzz:fuzz_command",
-        "history": "history:history",
-        "import": "import_:import_command",
-        "list": "listing:list_",
-        "merge": "merge:merge",
-        "model": "model:model_command",
-        "query": "query:query",
-        "reduce": "reduce:reduce",
-        "report": "report:report",
-        "repro": "repro:repro",
-        "run": "run:run",
-        "runtimes": "runtimes:runtimes",
-        "setup": "setup:setup",
-        "site": "site:site",
-        "support": "support:support_command",
-        "targets": "target_list:targets",
-        "windows": "windows:windows",
-    }
-    """By command, its module in `harness.commands` and its name there."""
-
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.commands = {name: click.Command(name) for name in self._PLACES}
+        self.commands = {name: click.Command(name) for name in IN_ONE_LINE}
         """Their names alone, which click lists and compares with a misspelt one."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -76,12 +48,11 @@ class _Commands(click.Group):
         return done
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in self._PLACES:
+        if name not in self.commands:
             return None
-        module, _, attribute = self._PLACES[name].partition(":")
-        found = getattr(import_module(f"harness.commands.{module}"), attribute)
-        assert isinstance(found, click.Command)
-        return dressed(name, found)
+        module = vars(import_module(f"harness.commands.{_MODULES.get(name, name)}"))
+        commands = {each.name: each for each in module.values() if isinstance(each, click.Command)}
+        return dressed(name, commands[name])
 
 
 @click.group(

@@ -7,20 +7,14 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import QUERIES, SPECS, NamedPath
+from harness.commands.options import QUERIES, SPECS, folder_option
 
 
 @click.command("compile")
 @SPECS
 @QUERIES
 @click.option("--check", "only_check", is_flag=True, help="Only check the manifest; exit 1 if it is stale.")
-@click.option(
-    "-o",
-    "--output",
-    type=NamedPath(),
-    metavar="DIR",
-    help="Folder of the graphs (default: generated_models).",
-)
+@folder_option("Folder of the graphs (default: generated_models).")
 def compile_(
     specs: tuple[Path, ...], queries: tuple[str, ...], only_check: bool, output: Path | None
 ) -> None:

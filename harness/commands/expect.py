@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import NamedPath
+from harness.commands.options import NamedPath, specs_option, targets_option
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
 from harness.model.query import parse_all
@@ -41,9 +41,7 @@ def expect() -> None:
 
 @expect.command("lint", short_help="Show what is wrong with the entries of expectation files.")
 @click.argument("files", nargs=-1, type=NamedPath(), metavar="[FILE]...")
-@click.option(
-    "--spec", "specs", multiple=True, type=NamedPath(), help="Specs with the cases that the entries name."
-)
+@specs_option("Specs with the cases that the entries name.")
 @click.option(
     "--run",
     type=NamedPath(),
@@ -54,14 +52,7 @@ def expect() -> None:
     is_flag=True,
     help="Plant other wrong outputs in the cases of entries; each that stays green is a fault.",
 )
-@click.option(
-    "-t",
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="TARGET",
-    help="Where --masked runs the cases.  [default: cpu]",
-)
+@targets_option("Where --masked runs the cases.  [default: cpu]")
 def lint_files(
     files: tuple[Path, ...], specs: tuple[Path, ...], run: Path | None, masked: bool, targets: tuple[str, ...]
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import QUERIES, NamedPath
+from harness.commands.options import QUERIES, NamedPath, seed_option, specs_option
 from harness.model.errors import NothingRan, UsageError
 from harness.model.progress import Progress
 
@@ -14,11 +14,9 @@ from harness.model.progress import Progress
 @click.command("export")
 @click.argument("folder", type=NamedPath(), metavar="DIR")
 @QUERIES
-@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders of the cases.")
+@specs_option("Spec files or folders of the cases.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Write the first N tests only.")
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the random inputs."
-)
+@seed_option("Seed of the random inputs.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds something.")
 def export_command(
     folder: Path,

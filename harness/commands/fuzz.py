@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import secrets
 import shlex
 import sys
@@ -13,7 +12,7 @@ from time import monotonic
 import click
 import msgspec
 
-from harness.commands.options import EXPECTATIONS, NamedPath, Seconds
+from harness.commands.options import EXPECTATIONS, NamedPath, Seconds, folder_option, timeout_option
 from harness.commands.report import writable, write_whole
 from harness.model.errors import NothingRan, UsageError
 from harness.operators import OPERATORS
@@ -23,6 +22,7 @@ from harness.run.target_info import target_info
 from harness.specs.expand import expand
 from harness.specs.expectations.expectations import load_expectations
 from harness.specs.reading.load import GRAPHS, LoadedSpec, default_folder, load_specs, own_spec
+from harness.specs.reading.source import suggestion
 from harness.specs.reading.write import entry_lines, spec_file, spec_text
 from harness.specs.sweeps.calls import call_of
 from harness.targets.registry import parse_target
@@ -52,18 +52,10 @@ _TOLD_EVERY = 10.0
 @click.option(
     "--seed", type=click.IntRange(0), help="Seed of the calls, for the same ones again.  [default: a new one]"
 )
-@click.option(
-    "-o",
-    "--output",
-    type=NamedPath(),
-    metavar="DIR",
-    help="Folder of the findings.  [default: reports/fuzz-OPERATOR-SEED]",
-)
+@folder_option("Folder of the findings.  [default: reports/fuzz-OPERATOR-SEED]")
 @click.option("--spec", "spec_path", type=NamedPath(), metavar="FILE", help="Spec of the operator.")
 @EXPECTATIONS
-@click.option(
-    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a call in seconds."
-)
+@timeout_option("Time limit of a call in seconds.")
 @click.option("--force", is_flag=True, help="Replace the findings that -o holds.")
 def fuzz_command(
     operator: str | None,
@@ -112,7 +104,7 @@ def fuzz_command(
     found = fuzzer.findings.new
     if not found:
         return
-    click.echo(f"{len(found):,} finding{'s' if len(found) > 1 else ''}")
+    click.echo(count(len(found), "finding"))
     command = f"harness fuzz {'--graph ' if graph else ''}{operator or ''} -t {shlex.quote(chosen.name)} --seed {seed}"
     written = _write_graphs(folder, found, command) if graph else _write(path, found, command)
     for line in _shown(written, found, fuzzer, chosen.name):
@@ -132,8 +124,7 @@ def _graphs(name: str | None, path: Path | None, seed: int) -> GraphDrawing:
     """Return what draws graphs of all patterns, or of one of them, or of those of a file or folder."""
     patterns = {spec.model.operator: spec for spec in load_specs([path or default_folder() / GRAPHS])}
     if name is not None and name not in patterns:
-        near = difflib.get_close_matches(name, patterns, n=1)
-        raise UsageError(f"no pattern is named {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        raise UsageError(f"no pattern is named {name!r}{suggestion(name, patterns)}")
     return GraphDrawing(list(patterns.values()), seed, patterns.get(name or ""))
 
 
@@ -143,8 +134,7 @@ def _spec(operator: str, path: Path | None) -> LoadedSpec:
         if operator in OPERATORS and not path.exists():
             raise UsageError(f"{operator}: no spec to begin with; name one with --spec FILE")
     if operator not in OPERATORS:
-        near = difflib.get_close_matches(operator, OPERATORS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; docs/operators.md lists those that have one"
+        hint = suggestion(operator, OPERATORS) or "; docs/operators.md lists those that have one"
         raise UsageError(
             f"the harness has no formula for {operator!r}, so nothing could judge its calls{hint}"
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import fail
-from harness.commands.options import NamedPath
+from harness.commands.options import NamedPath, targets_option
 from harness.commands.renderings import Renderings
 from harness.model.errors import NothingRan, UsageError
 from harness.model.query import Query, parse_all
@@ -35,14 +35,7 @@ RENDERINGS = Renderings(history_document, history_data, svg=render_history_svg)
     is_flag=True,
     help="Show which cases change back and forth while nothing else changes.",
 )
-@click.option(
-    "-t",
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="TARGET",
-    help="Only this target, as the runs name it.",
-)
+@targets_option("Only this target, as the runs name it.")
 @click.option(
     "--by-release",
     is_flag=True,

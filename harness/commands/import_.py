@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import onnx
 
-from harness.commands.options import NamedPath
+from harness.commands.options import folder_option
 from harness.compile.backend_folders import BackendTest, Damaged, folders_of, onnx_tests, read_test
 from harness.compile.decompile import LeftOut
 from harness.model.errors import NothingRan, UsageError
 from harness.model.onnx_schemas import operator_versions
 from harness.operators import OPERATORS
 from harness.render.text import one_line
+from harness.results.summary import count
 from harness.run.importing import Import, entries_of, write_specs
+from harness.specs.reading.source import suggestion
 
 ONNX = "onnx"
 _NAMED = 6
@@ -25,15 +26,7 @@ _NAMED = 6
 @click.command("import")
 @click.argument("source", metavar="onnx|DIR")
 @click.argument("operators", nargs=-1, metavar="[OPERATOR]...")
-@click.option(
-    "-o",
-    "--output",
-    type=NamedPath(),
-    default=Path("imported"),
-    show_default=True,
-    metavar="DIR",
-    help="Folder of the specs.",
-)
+@folder_option("Folder of the specs.", default=Path("imported"), show_default=True)
 @click.option("--force", is_flag=True, help="Replace specs that are there.")
 @click.option("--all", "every", is_flag=True, help="Name every test that is left out, not the first few.")
 def import_command(source: str, operators: tuple[str, ...], output: Path, force: bool, every: bool) -> None:
@@ -67,8 +60,7 @@ def _check(operators: tuple[str, ...]) -> None:
             raise UsageError(
                 f"{name}: the harness has no formula for this operator, so nothing could judge its cases; add one (CONTRIBUTING.md)"
             )
-        near = difflib.get_close_matches(name, OPERATORS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; docs/operators.md lists those with a formula"
+        hint = suggestion(name, OPERATORS) or "; docs/operators.md lists those with a formula"
         raise UsageError(f"ONNX has no operator {name!r}{hint}")
 
 
@@ -104,8 +96,7 @@ def _nothing(source: str, operators: tuple[str, ...]) -> str:
 
 def _summary(done: Import, output: Path, *, every: bool) -> Iterator[str]:
     number = sum(done.written.values())
-    files = f"{len(done.written):,} file{'s' if len(done.written) > 1 else ''}"
-    yield f"{number:,} case{'s' if number > 1 else ''} written to {files} in {output}"
+    yield f"{count(number, 'case')} written to {count(len(done.written), 'file')} in {output}"
     agree = f"{len(done.agreeing):,} of the {number:,} expected outputs agree with the oracle"
     wrong = done.contradicting
     yield agree + (

@@ -8,14 +8,12 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import check_complete
-from harness.commands.options import NamedPath
+from harness.commands.options import NamedPath, folder_option
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
-@click.option(
-    "-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the merged run."
-)
+@folder_option("Folder of the merged run.", required=True)
 @click.option(
     "--partial",
     is_flag=True,

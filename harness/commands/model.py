@@ -12,7 +12,17 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import fail
-from harness.commands.options import BASELINE, EXPECTATIONS, NamedPath, Seconds
+from harness.commands.options import (
+    BASELINE,
+    EXPECTATIONS,
+    NamedPath,
+    command_line,
+    folder_option,
+    jobs_option,
+    seed_option,
+    targets_option,
+    timeout_option,
+)
 from harness.commands.report import write_reports, write_whole
 from harness.model.errors import UsageError, shown
 from harness.model.progress import Progress
@@ -22,14 +32,7 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
 
 @click.command("model")
 @click.argument("models", nargs=-1, required=True, type=NamedPath(), metavar="MODEL...")
-@click.option(
-    "-t",
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="TARGET",
-    help="As for `harness run`; repeatable (default: cpu, and dml and directml if available).",
-)
+@targets_option("As for `harness run`; repeatable (default: cpu, and dml and directml if available).")
 @click.option(
     "--data",
     type=NamedPath(),
@@ -43,9 +46,7 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
     metavar="NAME=N",
     help="Size of a free dimension (default: 1); repeatable.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the inputs that are drawn."
-)
+@seed_option("Seed of the inputs that are drawn.")
 @click.option(
     "--cases",
     type=NamedPath(),
@@ -54,19 +55,11 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
 )
 @BASELINE
 @EXPECTATIONS
-@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target.")
-@click.option(
-    "--timeout",
-    type=Seconds(),
-    default=60.0,
-    show_default=True,
-    help="Time limit of a call, and of each part of the recorded run, in seconds.",
-)
+@jobs_option("Worker processes per target.")
+@timeout_option("Time limit of a call, and of each part of the recorded run, in seconds.", 60.0)
 @click.option("--resume", is_flag=True, help="Continue the run in -o.")
 @click.option("--force", is_flag=True, help="Replace the run that -o holds, or the specs in --cases.")
-@click.option(
-    "-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>)."
-)
+@folder_option("Folder of the run (default: reports/<run id>).")
 def model_command(
     models: tuple[Path, ...],
     targets: tuple[str, ...],
@@ -113,7 +106,7 @@ def model_command(
         if cases is not None:
             found = take_apart(models, given, cases, progress.update, timeout)
         else:
-            command = shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode()
+            command = command_line()
             asked = api.request(
                 targets, output=output, expectations=expectations, jobs=jobs, timeout=timeout, seed=seed, baseline=baseline,
                 resume=resume, force=force, command=command, progress=progress.update,

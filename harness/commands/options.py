@@ -4,6 +4,9 @@ about and what results are judged by."""
 from __future__ import annotations
 
 import math
+import shlex
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +58,41 @@ EXPECTATIONS = click.option(
     help="Expectation files or folders (default: the harness's own).",
 )
 BASELINE = click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
+
+
+_Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def targets_option(help: str) -> _Option:
+    """Return `-t`, which can be repeated."""
+    return click.option("-t", "--target", "targets", multiple=True, metavar="TARGET", help=help)
+
+
+def specs_option(help: str) -> _Option:
+    """Return `--spec`, which can be repeated, of a command whose arguments are no specs."""
+    return click.option("--spec", "specs", multiple=True, type=NamedPath(), help=help)
+
+
+def seed_option(help: str) -> _Option:
+    """Return `--seed` of inputs, 0 by default."""
+    return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help=help)
+
+
+def jobs_option(help: str) -> _Option:
+    """Return `-j`, a number of worker processes."""
+    return click.option("-j", "--jobs", type=click.IntRange(1, 256), help=help)
+
+
+def timeout_option(help: str, default: float = 30.0) -> _Option:
+    """Return `--timeout` in seconds."""
+    return click.option("--timeout", type=Seconds(), default=default, show_default=True, help=help)
+
+
+def folder_option(help: str, **settings: Any) -> _Option:
+    """Return `-o`, the folder that a command writes."""
+    return click.option("-o", "--output", type=NamedPath(), metavar="DIR", help=help, **settings)
+
+
+def command_line() -> str:
+    """Return the command that runs, as a shell takes it."""
+    return shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode()

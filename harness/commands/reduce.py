@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from harness.commands.options import NamedPath, Seconds
+from harness.commands.options import NamedPath, specs_option, timeout_option
 from harness.commands.report import writable, write_whole
 from harness.model.case import Case, Validity
 from harness.model.errors import NothingRan, UsageError
@@ -67,11 +67,9 @@ class Reduced(NamedTuple):
 @click.option(
     "-o", "--output", type=NamedPath(), metavar="FILE", help="Write here instead of to standard output."
 )
-@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders with the case.")
+@specs_option("Spec files or folders with the case.")
 @click.option("--seed", type=click.IntRange(0), help="Seed with which the case failed.  [default: 0]")
-@click.option(
-    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a probe in seconds."
-)
+@timeout_option("Time limit of a probe in seconds.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=1),

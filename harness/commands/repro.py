@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.commands.options import NamedPath, Seconds
+from harness.commands.options import NamedPath, folder_option, specs_option, timeout_option
 from harness.commands.reduce import FLAKY, reduce_case
 from harness.compile.graphs import compile_case
 from harness.compile.prepare import by_graph
@@ -50,7 +50,7 @@ _LARGEST = 4 << 20
 @click.command("repro")
 @click.argument("run", required=False, type=NamedPath(), metavar="[RUN")
 @click.argument("case_id", required=False, metavar="CASE]")
-@click.option("-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the repro.")
+@folder_option("Folder of the repro.", required=True)
 @click.option(
     "--case",
     "case_file",
@@ -78,10 +78,8 @@ _LARGEST = 4 << 20
     is_flag=True,
     help="Also run the newest release; where CASE conforms there, name the release that mended it.",
 )
-@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders of the run.")
-@click.option(
-    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a probe in seconds."
-)
+@specs_option("Spec files or folders of the run.")
+@timeout_option("Time limit of a probe in seconds.")
 def repro(
     run: Path | None,
     case_id: str | None,

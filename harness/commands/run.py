@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,18 @@ import click
 from click.core import ParameterSource
 
 from harness.commands.error_line import fail
-from harness.commands.options import BASELINE, EXPECTATIONS, QUERIES, SPECS, NamedPath, Seconds
+from harness.commands.options import (
+    BASELINE,
+    EXPECTATIONS,
+    QUERIES,
+    SPECS,
+    command_line,
+    folder_option,
+    jobs_option,
+    seed_option,
+    targets_option,
+    timeout_option,
+)
 from harness.model.errors import HarnessFault, NodesLost, UsageError, shown
 from harness.model.progress import Progress
 
@@ -23,30 +33,20 @@ if TYPE_CHECKING:
 
 @click.command()
 @SPECS
-@click.option(
-    "-t",
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="TARGET",
-    help="cpu, dml, cpu@ort-1.22.1 …; repeatable; `harness targets` lists them (default: cpu, and dml and directml if available).",
+@targets_option(
+    "cpu, dml, cpu@ort-1.22.1 …; repeatable; `harness targets` lists them (default: cpu, and dml and directml if available)."
 )
 @QUERIES
 @click.option("--shard", metavar="I/N", help="Run the I-th of N parts.")
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(1, 256),
-    help="Worker processes per target (default: the number of processors; with --cluster 1 on each node).",
+@jobs_option(
+    "Worker processes per target (default: the number of processors; with --cluster 1 on each node)."
 )
 @click.option(
     "--cluster",
     metavar="ADDRESS",
     help="Run on the nodes of a Dask cluster: tls:// or tcp://HOST:PORT of its scheduler, or local:N for N processes here.",
 )
-@click.option(
-    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a case in seconds."
-)
+@timeout_option("Time limit of a case in seconds.")
 @click.option(
     "--select",
     type=click.Choice(["default", "all", "pairwise", "thorough"]),
@@ -54,13 +54,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Cases of a sweep: as the spec says, all, few that cover every pair of values, or triples where it covers pairs.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Seed of the random inputs; the cases stay the same.",
-)
+@seed_option("Seed of the random inputs; the cases stay the same.")
 @BASELINE
 @EXPECTATIONS
 @click.option(
@@ -84,9 +78,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Exit with 4 if fewer cases are selected.",
 )
-@click.option(
-    "-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>)."
-)
+@folder_option("Folder of the run (default: reports/<run id>).")
 def run(
     specs: tuple[Path, ...],
     targets: tuple[str, ...],
@@ -122,7 +114,7 @@ def run(
     request = api.request(
         targets, queries, specs, output=output, expectations=expectations, shard=_shard(shard), select=select, jobs=jobs, timeout=timeout,
         seed=seed, baseline=baseline, reruns=reruns, min_cases=min_cases, resume=resume, force=force, cluster=cluster,
-        command=shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode(),
+        command=command_line(),
     )  # fmt: skip
     if resume:
         request = continued(request, _given())

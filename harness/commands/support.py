@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import EXPECTATIONS, NamedPath
+from harness.commands.options import EXPECTATIONS, NamedPath, targets_option
 from harness.commands.renderings import Renderings
 from harness.model.case import Case
 from harness.model.errors import UsageError
@@ -38,13 +38,8 @@ _DEFAULT = ("cpu", "dml")
 @click.command("support")
 @click.argument("asked", metavar="QUERY")
 @click.argument("runs", nargs=-1, type=NamedPath(), metavar="[RUN]...")
-@click.option(
-    "-t",
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="TARGET",
-    help="cpu, dml, cpu@ort-1.22.1, dml@levels …; repeatable (default: those of the runs, else cpu and dml).",
+@targets_option(
+    "cpu, dml, cpu@ort-1.22.1, dml@levels …; repeatable (default: those of the runs, else cpu and dml)."
 )
 @EXPECTATIONS
 @RENDERINGS.options

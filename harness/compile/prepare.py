@@ -24,7 +24,7 @@ Refuse = Callable[[Case, str], None]
 def by_graph(
     cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse = lambda _case, _reason: None
 ) -> Iterator[GraphCases]:
-    """Yield graphs with at most some hundred cases each; `refuse` is told of each that the
+    """Yield graphs with at most some hundred cases each; `refuse` receives each that the
     provider's API cannot express."""
     alike: _Alike | None = None
     current: Graph | None = None

@@ -145,6 +145,25 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     expectations: dict[Count, Expectation] = {}
     nodes: tuple[ClusterNode, ...] = ()
 
+    def entry(self, number: object) -> Expectation | None:
+        """Return the entry by which a result was judged; None where it has no number of one."""
+        return self.expectations.get(number) if isinstance(number, int) else None
+
+
+def of_other_files(one: Header, other: Header) -> bool:
+    """Say whether two runs differ in their specs because they were asked for other files."""
+    asked = one.selection, other.selection
+    differ = one.hashes.get("specs") != other.hashes.get("specs")
+    return differ and None not in asked and asked[0].specs != asked[1].specs  # type: ignore[union-attr] # neither is None
+
+
+def differing_inputs(one: Header, other: Header) -> tuple[str, ...]:
+    """Return which of `specs`, `oracle` and `seed` differ between two runs. Specs of other files, which both runs
+    were asked for, do not."""
+    hashes = [name for name in ("specs", "oracle") if one.hashes.get(name) != other.hashes.get(name)]
+    found = (*hashes, *["seed"] * (one.seed != other.seed))
+    return found[of_other_files(one, other) :]
+
 
 def in_another_order(one: Header, other: Header) -> bool:
     """Say whether two headers give an entry's number to different ones, so that their results cannot stand in

@@ -133,6 +133,12 @@ class DirectmlCall(NamedTuple):
                 yield name, tensor
 
 
+def all_axes(self: Family, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
+    """Return all axes of rank r, -r to r-1: the `domain` of families whose attribute is an axis."""
+    rank = len(call.first.shape)
+    return range(-rank, rank)
+
+
 class Family:
     """What many operators have in common: shapes that fit, attributes, values, rules, lowering, and the
     sweeps that try them.

@@ -154,7 +154,7 @@ class Dimensioned(Conditioned):
         return encode(made.astype(np.float64), dtype) if entry.is_float else made.astype(entry.storage)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Shapes that are not as written, and what else is wrong."""
+        """Shapes that are not as written, then the rule of the operator."""
         found, broken = self.dimensions(call)
         return broken or self.rule(found, call)
 

@@ -26,7 +26,7 @@ _PASSING = frozenset(
 
 
 def draws(operator: str, inputs: int) -> bool:
-    """Say whether the outputs of a node with so many inputs follow from more than those, or may."""
+    """Say whether the outputs of a node with this number of inputs follow from more than its inputs, or may."""
     return operator in _RANDOM and (operator != "Dropout" or inputs > _TRAINING)
 
 

@@ -21,6 +21,7 @@ from harness.render.document import (
     Span,
     Style,
     Table,
+    run_data,
 )
 from harness.render.html import query
 from harness.render.payload import Payload, kind_rows
@@ -362,16 +363,8 @@ def compare_data(comparison: Comparison) -> dict[str, Any]:
 
 
 def _run(tables: Tables) -> dict[str, Any]:
-    header = tables.header
-    return {
-        "run_id": header.run_id,
-        "command": header.command,
-        "seed": header.seed,
-        "hashes": header.hashes,
-        "targets": header.targets,
-        "results": tables.tally().selected,
-        "complete": not tables.truncated,
-    }
+    counted = {"results": tables.tally().selected, "complete": not tables.truncated}
+    return run_data(tables.header) | counted
 
 
 def _numbers(counts: ComparedCounts) -> dict[str, int]:

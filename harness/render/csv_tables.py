@@ -41,7 +41,7 @@ def _row(result: Result, run: RunReader) -> list[object]:
     read = facets(result.case)
     state = state_of(result, baseline=run.header.baseline is not None)
     error, diff, near = result.error, result.diff, result.accuracy
-    entry = run.header.expectations.get(result.expectation) if isinstance(result.expectation, int) else None
+    entry = run.header.entry(result.expectation)
     return [
         *map(cell, (result.target, result.case, read.operator)),
         read.opset,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from harness.model.header import Header
 from harness.render import text
@@ -130,6 +130,11 @@ class Document(NamedTuple):
 def spanned(cell: str | Span) -> Span:
     """Return a cell as a span."""
     return cell if isinstance(cell, Span) else Span(cell)
+
+
+def run_data(header: Header) -> dict[str, Any]:
+    """Return what ran where as data."""
+    return {name: getattr(header, name) for name in ("run_id", "command", "seed", "hashes", "targets")}
 
 
 def run_table(runs: Iterable[tuple[str, Header]]) -> Table:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from harness.model.header import Header
-from harness.render.document import Document, Item, Items, Remark, Section, Style, run_table
+from harness.render.document import Document, Item, Items, Remark, Section, Style, run_data, run_table
 from harness.render.terminal import describe
 from harness.results.compare.comparison import ComparedResult
 from harness.results.explain.explanation import Explanation
@@ -83,23 +82,13 @@ def explain_data(found: Explanation) -> dict[str, Any]:
         "schema": SCHEMA,
         "summary": headline(found)[1],
         "remarks": found.remarks,
-        "run": _run(found.header),
-        "base": None if found.base is None else _run(found.base),
+        "run": run_data(found.header),
+        "base": None if found.base is None else run_data(found.base),
         "results": found.results,
         "failing": found.failing,
         "known_left_aside": found.known,
         "groups": [_group(group) for group in found.groups],
         "groups_left_out": found.unexplained,
-    }
-
-
-def _run(header: Header) -> dict[str, Any]:
-    return {
-        "run_id": header.run_id,
-        "command": header.command,
-        "seed": header.seed,
-        "hashes": header.hashes,
-        "targets": header.targets,
     }
 
 

@@ -42,7 +42,7 @@ class _Defect(NamedTuple):
 
     @property
     def wrong(self) -> bool:
-        """Say whether a result is wrong, crashed or accepted; else the target has no support."""
+        """Say whether a result is wrong, crashed or accepted; of any other the target has no support."""
         return any(story.newest.result.reading in DEFECTS for _, story in self.stories)
 
     @property

@@ -65,12 +65,7 @@ def again(result: Result, run: RunReader) -> str:
 
 def entry_of(result: Result, header: Header) -> Expectation | None:
     """Return the entry by which a result is known; None where it is not, or names none."""
-    number = result.expectation
-    return (
-        header.expectations.get(number)
-        if isinstance(number, int) and status(result, header) == "known"
-        else None
-    )
+    return header.entry(result.expectation) if status(result, header) == "known" else None
 
 
 def summary(result: Result, header: Header) -> str:

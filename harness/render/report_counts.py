@@ -10,7 +10,6 @@ from harness.render.text import folded_types
 from harness.results.level_table import (
     MARKS,
     LevelRow,
-    TargetLevels,
     counts,
     legend,
     levels,
@@ -100,7 +99,7 @@ def level_sections(report: Report) -> Iterator[Section]:
     yield Section("levels", "By DirectML feature level", blocks)
 
 
-def _level_sums(rows: list[TargetLevels], columns: list[str]) -> Table:
+def _level_sums(rows: list[LevelRow], columns: list[str]) -> Table:
     """All operators together, upright where there are fewer targets than levels."""
     grid: list[list[str]] = [["level", *(row.target for row in rows)]]
     grid += [[level, *(_cell(row.by_level[level]) for row in rows)] for level in columns]
@@ -111,7 +110,7 @@ def _level_sums(rows: list[TargetLevels], columns: list[str]) -> Table:
     return Table(grid[0], grid[1:], range(1, len(grid[0])))
 
 
-def _device(row: LevelRow | TargetLevels) -> str:
+def _device(row: LevelRow) -> str:
     return _cell(row.allowed) + (f" ({row.device_level})" if row.device_level else "")
 
 

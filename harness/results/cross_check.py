@@ -59,16 +59,6 @@ class CheckedResult(NamedTuple):
     output: str | UnsetType = UNSET
 
 
-class CrossCheckKind(NamedTuple):
-    """What the cases of a group have in common."""
-
-    operator: str
-    validity: Validity
-    provider: Outcome
-    api: Outcome
-    agreement: Agreement
-
-
 class CrossCheckGroup(NamedTuple):
     """Cases of one operator on which the two say the same together."""
 
@@ -154,7 +144,7 @@ class CrossCheck:
         self.pair = checked_pair(header)
         self._known: dict[CheckedResult, CheckedResult] = {}
         self._first: dict[str, CheckedResult] = {}
-        self._groups: dict[CrossCheckKind, tuple[int, str]] = {}
+        self._groups: dict[tuple[str, Validity, Outcome, Outcome, Agreement], tuple[int, str]] = {}
 
     def add(self, result: Result) -> None:
         """Take one result of either target."""
@@ -170,7 +160,7 @@ class CrossCheck:
             return
         provider, api = (other, mine) if result.target == self.pair[1] else (mine, other)
         agreement = compare(provider, api)
-        key = CrossCheckKind(result.operator, provider.validity, provider.outcome, api.outcome, agreement)
+        key = (result.operator, provider.validity, provider.outcome, api.outcome, agreement)
         number, example = self._groups.get(key, (0, result.case))
         self._groups[key] = (number + 1, min(example, result.case))
 

@@ -61,24 +61,14 @@ def level_table(tables: Tables) -> list[LevelRow]:
     return rows
 
 
-class TargetLevels(NamedTuple):
-    """One target: the sums of its rows of the level table."""
-
-    target: str
-    by_level: dict[str, Tally]
-    total: Tally
-    allowed: Tally
-    device_level: str | None
-
-
-def target_levels(rows: Iterable[LevelRow]) -> list[TargetLevels]:
-    """Sum the rows of the level table over all operators."""
-    found: dict[str, TargetLevels] = {}
+def target_levels(rows: Iterable[LevelRow]) -> list[LevelRow]:
+    """Sum the rows of the level table over all operators, for each target; their operator is empty."""
+    found: dict[str, LevelRow] = {}
     for row in rows:
         sums = found.setdefault(
             row.target,
-            TargetLevels(
-                row.target, {level: Tally() for level in row.by_level}, Tally(), Tally(), row.device_level
+            LevelRow(
+                "", row.target, {level: Tally() for level in row.by_level}, Tally(), Tally(), row.device_level
             ),
         )
         sums.total.include(row.total)
@@ -218,5 +208,5 @@ def overview(tables: Tables) -> list[OverviewRow]:
 
 
 def many(tables: Tables) -> bool:
-    """Say whether there are so many operators that what stands for each of them is folded."""
+    """Say whether there are too many operators to show a row for each unfolded."""
     return len(tables.operators) > MANY

@@ -232,8 +232,7 @@ class ModelView:
 
     def known(self, result: Result) -> Expectation | None:
         """Return the entry by which a result is judged."""
-        number = result.expectation
-        return self.header.expectations.get(number) if isinstance(number, int) else None
+        return self.header.entry(result.expectation)
 
     def wrong_levels(self, target: str) -> list[WholeRun]:
         """Return the levels of optimisation at which the whole model is wrong on a target."""

@@ -17,7 +17,6 @@ from harness.results.history.runs import Trend
 from harness.results.level_table import (
     LevelRow,
     OverviewRow,
-    TargetLevels,
     level_table,
     overview,
     target_levels,
@@ -86,7 +85,7 @@ class Report:
         return level_table(self.tables)
 
     @cached_property
-    def target_levels(self) -> list[TargetLevels]:
+    def target_levels(self) -> list[LevelRow]:
         """A row for each target: the same over all operators."""
         return target_levels(self.levels)
 

@@ -16,7 +16,7 @@ from harness.model.caseid import CaseKey
 from harness.model.query import Query
 from harness.model.reference.feature_levels import load
 from harness.model.result import Result, inexpressible
-from harness.model.verdict import Outcome, conforms
+from harness.model.verdict import Outcome
 
 
 class Requirement(NamedTuple):
@@ -45,11 +45,6 @@ class Side(NamedTuple):
 
     counts: dict[ObservedResult, int]
     examples: dict[ObservedResult, str]
-
-    @property
-    def contradicts(self) -> list[ObservedResult]:
-        """What the documents say otherwise."""
-        return [did for did in self.counts if not conforms(did.validity, did.outcome)]
 
 
 class Tested(NamedTuple):

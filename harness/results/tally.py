@@ -148,7 +148,7 @@ class Tally:
 
     @property
     def run(self) -> int:
-        """Results whose target did something."""
+        """Results of cases that ran on the target."""
         return self.selected - sum(self.outcomes[o] for o in NOT_EXECUTED)
 
     def others(self) -> list[tuple[Reading, int]]:

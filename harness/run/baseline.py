@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType
 
 from harness.model.case import Validity
 from harness.model.errors import UsageError
-from harness.model.header import Against
+from harness.model.header import Against, Header, differing_inputs
 from harness.model.result import Memory
 from harness.model.result_key import result_key
 from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms
@@ -67,14 +67,9 @@ class Baseline:
         kept = sum(result_key(case_id, target) in self._outcomes for case_id in case_ids for target in then)
         return sum(self._held[target, operator] for operator in set(operators) for target in then) - kept
 
-    def against(self, hashes: Mapping[str, str], seed: int) -> Against:
-        """Say for the header what the earlier run is, and what differs in it."""
-        differing = [
-            name for name in ("specs", "oracle") if self._header.hashes.get(name) != hashes.get(name)
-        ]
-        return Against(
-            self._header.run_id, self._pairs, (*differing, *(["seed"] if self._header.seed != seed else []))
-        )
+    def against(self, header: Header) -> Against:
+        """Say for the header of a run what the earlier run is, and what differs in it."""
+        return Against(self._header.run_id, self._pairs, differing_inputs(self._header, header))
 
     @property
     def seed(self) -> int:

@@ -20,6 +20,7 @@ from harness.model.result import Result
 from harness.model.transformers import RULES, TRANSFORMERS
 from harness.model.verdict import Outcome
 from harness.run.judge import judge
+from harness.run.patterns import Held
 from harness.specs.graphs.variations import DEPLOYED
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
@@ -31,8 +32,6 @@ _LEADERS = 2
 """Graphs of a pattern and level that end their process and are run without each transformer: an attempt costs a worker.
 The others are run without what was found of these, and none without pairs."""
 _WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.REJECTED, Outcome.UNSUPPORTED})
-
-Held = tuple[Prepared, Graph, Result]
 
 
 class WrongGraph(NamedTuple):
@@ -72,8 +71,6 @@ class Culprits:
     def results(self, pool: WorkerPool) -> Iterator[Held]:
         """Yield what is held with its culprits; none is lost where the target goes away."""
         held, self._held = self._held, []
-        found: dict[int, tuple[str, ...]] = {}
-        gone: TargetUnavailable | None = None
         suspects = [
             WrongGraph(
                 prepared,
@@ -87,15 +84,14 @@ class Culprits:
         ]
         try:
             found = culprits(pool, self._provider, suspects)
-        except TargetUnavailable as error:
-            gone = error
+        except TargetUnavailable:
+            yield from held
+            raise
         for number, (prepared, graph, result) in enumerate(held):
             culprit = found.get(number)
             if culprit is not None:
                 result = msgspec.structs.replace(result, culprit=culprit)
             yield prepared, graph, result
-        if gone is not None:
-            raise gone
 
 
 def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) -> dict[int, tuple[str, ...]]:

@@ -16,6 +16,7 @@ from harness.model.errors import TargetUnavailable
 from harness.model.result import Repeats, Result
 from harness.model.verdict import Outcome, conforms
 from harness.run.judge import judge
+from harness.run.patterns import Held
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 
@@ -29,23 +30,19 @@ class Reruns:
 
     def __init__(self, times: int) -> None:
         self._times = times
-        self._held: list[tuple[Prepared, Graph, Result]] = []
+        self._held: list[Held] = []
 
     def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
         """Keep a result if its case is to be repeated; `results` yields it again."""
-        if not self._times or len(self._held) >= LIMIT or not self._unexpected(result):
+        if not self._times or len(self._held) >= LIMIT or not result.unexpected(baseline=False):
             return False
         self._held.append((prepared, graph, result))
         return True
 
-    def _unexpected(self, result: Result) -> bool:
-        return result.unexpected(baseline=False)
-
     def unrepeated(self) -> Iterator[Result]:
         """Yield what is held as it is: the target is gone."""
         held, self._held = self._held, []
-        for _, _, result in held:
-            yield result
+        yield from (result for _, _, result in held)
 
     def results(self, pool: WorkerPool, provider: str) -> Iterator[Result]:
         """Repeat what is held, each time in a session of its own, and yield its results; none is lost where
@@ -54,7 +51,6 @@ class Reruns:
         outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
         place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}
         groups = (GraphCases(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
-        gone: TargetUnavailable | None = None
         try:
             if held:
                 pool.close()  # what ran before must not be the reason
@@ -63,15 +59,16 @@ class Reruns:
                         outcomes[place[id(prepared)]][
                             judge(prepared, graph, execution, provider).outcome
                         ] += 1
-        except TargetUnavailable as error:
-            gone = error
-        for (_, _, result), found in zip(held, outcomes, strict=True):
-            yield result if not found else _with_repeats(result, found)
-        if gone is not None:
-            raise gone
+        except TargetUnavailable:
+            yield from map(_with_repeats, held, outcomes)
+            raise
+        yield from map(_with_repeats, held, outcomes)
 
 
-def _with_repeats(result: Result, found: Counter[Outcome]) -> Result:
+def _with_repeats(held: Held, found: Counter[Outcome]) -> Result:
+    result = held[2]
+    if not found:
+        return result
     failed = sum(number for outcome, number in found.items() if not conforms(result.validity, outcome))
     counts = {outcome.value: found[outcome] for outcome in Outcome if found[outcome]}
     return msgspec.structs.replace(result, repeats=Repeats(found.total(), failed, counts))

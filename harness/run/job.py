@@ -218,7 +218,7 @@ class TargetRun(NamedTuple):
         )
 
     def ended_with(self, case: Case, error: Error) -> Result:
-        """Record a case that ended the process around its worker: nothing else is known of it."""
+        """Record a case that ended the process around its worker."""
         known = self.known.record(case.id, Outcome.CRASH, conforms=False, beyond=case.beyond)
         found = verdict(case.validity, Outcome.CRASH, None if known is None else known.expect)
         baseline = self.work.baseline

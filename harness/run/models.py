@@ -215,12 +215,9 @@ def _known(
     cases = [call.case for call in calls if call.case is not None]
     for target, info in header.targets.items():
         correct = {each.case for each in results if each.target == target and each.outcome is Outcome.PASS}
-        wrong = [case for case in cases if case.id not in correct]
         found = [
             DefectOfCalls(target, entry.name, entry.reason, entry.link, number, entry.releases or {}, holds)
-            for spoken_of in (cases, wrong)
-            for entry, number, holds in entries.defects(target, info, spoken_of)
-            if holds is (spoken_of is wrong)
+            for entry, number, holds in entries.defects(target, info, cases, correct)
         ]
         yield from sorted(found, key=lambda each: not each.holds)
 

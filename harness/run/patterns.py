@@ -7,7 +7,7 @@ can be told where outputs lie.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 
 import msgspec
@@ -64,7 +64,6 @@ class PatternRuns:
         found: list[dict[tuple[int, int], tuple[Tensor, ...]]] = [{} for _ in held]
         place: dict[int, int] = {}
         ended = 0
-        gone: TargetUnavailable | None = None
         try:
             if held:
                 with closing(pool.run(self._units(held, place), keep=True)) as answers:
@@ -74,17 +73,10 @@ class PatternRuns:
                             break
                         if execution.outputs is not None and graph.patterns is not None:
                             found[place[id(prepared)]][graph.patterns] = execution.outputs
-        except TargetUnavailable as error:
-            gone = error
-        for (prepared, graph, result, outputs), seen in zip(held, found, strict=True):
-            memory = examine(outputs, [seen.get(patterns, ()) for patterns in PATTERNS])
-            yield (
-                prepared,
-                graph,
-                result if memory is None else msgspec.structs.replace(result, memory=memory),
-            )
-        if gone is not None:
-            raise gone
+        except TargetUnavailable:
+            yield from map(_examined, held, found)
+            raise
+        yield from map(_examined, held, found)
 
     def _units(
         self, held: list[tuple[Prepared, Graph, Result, tuple[Tensor, ...]]], place: dict[int, int]
@@ -99,6 +91,15 @@ class PatternRuns:
         for patterns in PATTERNS:
             for graph, cases in groups.items():
                 yield GraphCases(graph._replace(patterns=patterns), cases)
+
+
+def _examined(
+    held: tuple[Prepared, Graph, Result, tuple[Tensor, ...]],
+    seen: Mapping[tuple[int, int], tuple[Tensor, ...]],
+) -> Held:
+    prepared, graph, result, outputs = held
+    memory = examine(outputs, [seen.get(patterns, ()) for patterns in PATTERNS])
+    return prepared, graph, result if memory is None else msgspec.structs.replace(result, memory=memory)
 
 
 def worth(

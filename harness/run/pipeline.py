@@ -85,7 +85,6 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
         else Baseline(request.baseline, [target.name for target in request.targets])
     )
     hashes = run_hashes(spec_files(request.specs), expectations)
-    against = None if baseline is None else baseline.against(hashes, request.seed)
     header = Header(
         SCHEMA,
         request.run_id or new_run_id(),
@@ -94,14 +93,15 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
         hashes,
         {},
         origins(plan),
-        against,
-        request.asked(),
-        dict(request.targets_left_out),
+        selection=request.asked(),
+        targets_left_out=dict(request.targets_left_out),
     )
+    if baseline is not None:
+        header = msgspec.structs.replace(header, baseline=baseline.against(header))
     if earlier is not None:
         earlier.check(header)
         if (end := earlier.complete()) is not None:
-            code = _exit_code(end, earlier.done.counts, baselined=against is not None)
+            code = _exit_code(end, earlier.done.counts, baselined=baseline is not None)
             return RunOutcome(earlier.path, end, code, was_complete=True)
     selection = select(plan, request.queries, request.shard, pairwise=request.select == "pairwise")
     total, left_out = selection.counted()
@@ -161,7 +161,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
                 tuple(node for node in processes.nodes if node not in header.nodes),
             )
             writer.close(end)
-    return RunOutcome(path, end, _exit_code(end, counts, baselined=against is not None))
+    return RunOutcome(path, end, _exit_code(end, counts, baselined=baseline is not None))
 
 
 def _coordinator(

@@ -75,22 +75,20 @@ class Probes:
         return [found[id(case)] for case in given]
 
     def _run(self, cases: Sequence[Case], apart: bool) -> dict[int, Probe]:
-        found: dict[int, Probe] = {}
-        with closing(self._pool.run(self._units(cases, apart), keep=True)) as answers:
-            for prepared, graph, execution in answers:
-                self.number += 1
-                judgement = judge(prepared, graph, execution, self.target.provider)
-                found[id(prepared.case)] = Probe(prepared, graph, execution, judgement)
+        found = {id(probe.prepared.case): probe for probe in self._judged(self._units(cases, apart))}
+        self.number += len(found)
         return found
+
+    def _judged(self, units: Iterator[GraphCases]) -> Iterator[Probe]:
+        with closing(self._pool.run(units, keep=True)) as answers:
+            for prepared, graph, execution in answers:
+                judgement = judge(prepared, graph, execution, self.target.provider)
+                yield Probe(prepared, graph, execution, judgement)
 
     def again(self, graphs: Sequence[tuple[Graph, Prepared]]) -> list[Probe]:
         """Run prepared cases on other graphs, each in a session of its own."""
         groups = [GraphCases(graph, [prepared._replace()]) for graph, prepared in graphs]
-        found: dict[int, Probe] = {}
-        with closing(self._pool.run(iter(groups), keep=True)) as answers:
-            for prepared, graph, execution in answers:
-                judgement = judge(prepared, graph, execution, self.target.provider)
-                found[id(prepared)] = Probe(prepared, graph, execution, judgement)
+        found = {id(probe.prepared): probe for probe in self._judged(iter(groups))}
         return [found[id(each.cases[0])] for each in groups]
 
     def culprit(self, probe: Probe) -> tuple[str, ...]:

@@ -265,8 +265,7 @@ def _plan_ahead(specs: Sequence[LoadedSpec], tell: Callable[[int, int], None]) -
 
 
 def _operator_of(spec: LoadedSpec, problems: list[str]) -> Operator | None:
-    """Return the operator of a spec; None, and a problem, where it is unknown or levels of its cases could not be
-    told."""
+    """Return the operator of a spec; None, and a problem, where it or a DirectML operator of it is unknown."""
     operator = OPERATORS.get(spec.model.operator)
     if operator is None:
         what = f"the harness has no oracle for {spec.model.operator}; add harness/operators/{spec.model.operator.lower()}.py"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from harness.model.case import Tensor
 from harness.targets.execution import GraphCases
+from harness.targets.launching import Launch
 from harness.worker.worker import encode_texts
 
 _CASES = 512
@@ -15,8 +17,9 @@ FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KIND = (
     *("optimization", "in_place", "inputs", "outputs", "tested", "patterns"),
-    *("tells_transformers", "disabled", "maps", "optionals", "deployed"),
+    *("disabled", "maps", "optionals", "deployed"),
 )
+_kind_of = attrgetter(*_KIND)
 
 
 def batches(groups: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
@@ -40,13 +43,7 @@ def batches(groups: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
 
 
 def encode_batch(
-    groups: Sequence[GraphCases],
-    provider: str,
-    provider_options: Mapping[str, str],
-    config: Mapping[str, str],
-    threads: int = 1,
-    *,
-    announced: bool = False,
+    groups: Sequence[GraphCases], launch: Launch, *, announced: bool = False
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Return header and payload of the request that runs `groups`; cases are numbered from 0 through the
     batch.
@@ -75,39 +72,20 @@ def encode_batch(
                 shapes.append([buffers[position].array.shape for position in fed])
             for position in fed:
                 payload.append(piped(inputs[position]))
-        kind = kinds.setdefault(
-            (
-                graph.optimization,
-                graph.in_place,
-                graph.inputs,
-                graph.outputs,
-                graph.tested,
-                graph.patterns,
-                graph.composed and graph.optimization != "off",
-                graph.disabled,
-                graph.maps,
-                graph.optionals,
-                graph.deployed,
-            ),
-            len(kinds),
-        )
+        tells = graph.composed and graph.optimization != "off"
+        kind = kinds.setdefault((*_kind_of(graph), tells), len(kinds))
         group = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
         if any(each is not None for each in earlier):
             group["before"] = earlier
         if graph.patterns is not None or graph.deployed:
             group["output_shapes"] = [prepared.output_shapes or prepared.inferred for prepared in cases]
-        if provider == FAKE:
+        if launch.provider == FAKE:
             group["fake"] = [(case.id, case.validity) for case, *_ in cases]
         described.append(group)
         first += len(cases)
-    target = {
-        "provider": provider,
-        "provider_options": provider_options,
-        "config": config,
-        "threads": threads,
-    }
+    target = {name: getattr(launch, name) for name in ("provider", "provider_options", "config", "threads")}
     header: dict[str, Any] = {
-        "kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds],
+        "kinds": [target | dict(zip((*_KIND, "tells_transformers"), kind, strict=True)) for kind in kinds],
         "units": described,
     }
     if announced:

@@ -83,7 +83,7 @@ class FrameReader:
         self._placement = msgspec.json.Decoder(_Placement).decode
 
     def nodes_of(self, group: GraphCases) -> Nodes | None:
-        """Return the placement of a graph, None as long as the worker has not told it."""
+        """Return the placement of a graph, None until the worker reports it."""
         return self._nodes if group is self._group else None
 
     def loaded(self, group: GraphCases) -> bool:

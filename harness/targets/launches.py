@@ -96,23 +96,14 @@ def launch(target: Target) -> Launch:
     }  # before 1.7 the pool of a session was OpenMP's
     if "library" in target.options:
         env["HARNESS_CUSTOM_OPERATORS"] = str(Path(target.options["library"]).resolve())
+    name, argv = THIS_INTERPRETER, [sys.executable, str(_WORKER)]
     if target.release is not None:
         interpreter, version = environments.prepare(target.release)
-        name = f"environment with onnxruntime {version}"
-        argv = [str(interpreter), "-I", str(_WORKER)]
-        return Launch(
-            argv, env, CPU, {}, session_config(target), memory_limit=limit, runtime=name, threads=threads
-        )
-    if find_spec("onnxruntime") is None:
+        name, argv = f"environment with onnxruntime {version}", [str(interpreter), "-I", str(_WORKER)]
+    elif find_spec("onnxruntime") is None:
         raise TargetUnavailable(
             f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
         )
     return Launch(
-        [sys.executable, str(_WORKER)],
-        env,
-        CPU,
-        {},
-        session_config(target),
-        memory_limit=limit,
-        threads=threads,
+        argv, env, CPU, {}, session_config(target), memory_limit=limit, runtime=name, threads=threads
     )

@@ -140,17 +140,7 @@ class WorkerPool:
                 slot.deadline = time.monotonic() + self._timeout
             slot.batches.append(SentBatch(groups, slot.given, announced=self._announced))
             slot.given += 1
-            start = self._launch
-            slot.process.send(
-                *encode_batch(
-                    groups,
-                    start.provider,
-                    start.provider_options,
-                    start.config,
-                    start.threads,
-                    announced=self._announced,
-                )
-            )
+            slot.process.send(*encode_batch(groups, self._launch, announced=self._announced))
             given = True
 
     def _may_start_another(self) -> bool:

@@ -14,7 +14,7 @@ from harness.compile.graphs import control_graph
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.target_info import CPU
-from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
+from harness.model.verdict import NOT_EXECUTED, Outcome
 from harness.operators.base import Call
 from harness.results.bisection.search import Measured, Seen, bisect
 from harness.run.folders import processors
@@ -201,14 +201,13 @@ def mended(failure: Failure, *, seed: int, timeout: float) -> str | None:
         )
     measure = Measure(releases, [case], jobs=min(2, processors()), timeout=timeout, seed=seed)
     last = measure(later[-1]).seen.get(case.id)
-    if last is None or not conforms(last.validity, last.outcome):
+    if last is None or not last.conforms:
         print(f"{later[-1]}, the newest release, does not conform either", file=sys.stderr)
         return None
     found = bisect(later, measure)
     changes = [
         change.after.version
         for change in found.changes
-        if case.id in change.after.seen
-        and conforms(change.after.seen[case.id].validity, change.after.seen[case.id].outcome)
+        if case.id in change.after.seen and change.after.seen[case.id].conforms
     ]
     return changes[-1] if changes else None

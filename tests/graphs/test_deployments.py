@@ -24,6 +24,7 @@ from harness.run.judge import judge
 from harness.specs.graphs.variations import DEPLOYED
 from harness.targets.batches import encode_batch
 from harness.targets.execution import Execution
+from harness.targets.launching import Launch
 from harness.worker import worker
 from tests.graphs.specs import SCALED, cases
 from tests.running import harness, results_of
@@ -194,7 +195,9 @@ def outcomes(
     backend.ort = SimpleNamespace(**names)
     judged = {}
     for group in by_graph(found, 0):
-        header, _ = encode_batch([group], CPU, {}, {"session.record_ep_graph_assignment_info": "1"}, 1)
+        header, _ = encode_batch(
+            [group], Launch((), None, CPU, {}, {"session.record_ep_graph_assignment_info": "1"})
+        )
         unit = {**header["kinds"][0], **header["units"][0]}
         made = backend.session(unit, group.graph.model)
         nodes = tuple((provider, operator) for provider, operator in backend.assignment(made) or ())

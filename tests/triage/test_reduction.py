@@ -163,7 +163,7 @@ def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
         again = probes.fresh(case)
         assert signature(again.judgement, again.execution) == found.reduction.signature
         for steps in STEPS:
-            for step in steps(subject, subject.start):
+            for step in filter(subject.keeps, steps(subject, subject.start)):
                 if subject.cost(step) >= cost:
                     continue
                 tried += 1
@@ -321,14 +321,14 @@ def test_what_fails_at_the_end_of_many_elements_is_halved_from_both_sides() -> N
     current: Candidate | None = subject.start
     while current is not None:
         smallest = current
-        current = next(filter(fails, smaller_shapes(subject, smallest)), None)
+        current = next(filter(fails, filter(subject.keeps, smaller_shapes(subject, smallest))), None)
     assert smallest.inputs[0].array.size == 1
     assert len(probes) < 400, len(probes)
 
 
 def test_two_dimensions_become_one_where_neither_can_be_dropped() -> None:
     subject = subject_of("Round@22:sweep=rank;X=float16[2,3];values=ordinary")
-    shapes = [step.shapes[0] for step in smaller_shapes(subject, subject.start)]
+    shapes = [step.shapes[0] for step in filter(subject.keeps, smaller_shapes(subject, subject.start))]
     assert (6,) in shapes
 
 
@@ -385,7 +385,9 @@ def test_what_fails_only_after_another_call_is_refused(tmp_path: Path) -> None:
 
 def test_steps_make_every_candidate_cheaper_and_keep_the_rules() -> None:
     subject = subject_of(BATCHED)
-    candidates: list[Candidate] = [step for steps in STEPS for step in steps(subject, subject.start)]
+    candidates: list[Candidate] = [
+        step for steps in STEPS for step in filter(subject.keeps, steps(subject, subject.start))
+    ]
     assert len(candidates) > 100
     assert all(subject.broken(step) is None for step in candidates)
     assert all(0 not in shape for step in candidates for shape in step.shapes)
@@ -393,7 +395,7 @@ def test_steps_make_every_candidate_cheaper_and_keep_the_rules() -> None:
 
 def test_a_vector_of_text_becomes_one_text() -> None:
     subject = subject_of("StringSplit@20:case=documented_without_delimiter;X=string[3]")
-    smaller = list(smaller_shapes(subject, subject.start))
+    smaller = list(filter(subject.keeps, smaller_shapes(subject, subject.start)))
     assert any(each.inputs[0].array.shape == () and each.inputs[0].array.dtype == object for each in smaller)
 
 
@@ -532,7 +534,9 @@ class TestCallsOfDirectmlItself:
     def test_what_it_asks_for_is_taken_away(self) -> None:
         subject = self.subject("GatherElements:sweep=api_data_layout;layout.InputTensor=padded")
         found = [
-            step for step in fewer_options(subject, subject.start) if step.directml != subject.start.directml
+            step
+            for step in filter(subject.keeps, fewer_options(subject, subject.start))
+            if step.directml != subject.start.directml
         ]
         assert DirectmlOptions() in [step.directml for step in found]
         assert all(subject.cost(step) < subject.cost(subject.start) for step in found)
@@ -553,7 +557,7 @@ class TestCallsOfDirectmlItself:
         members = DirectmlOptions(tensors=(("InputTensor", DirectmlTensor(flags=0)),))
         written = subject.start._replace(directml=members)
         assert subject.keeps(written)
-        assert not any(True for _ in smaller_shapes(subject, written))
+        assert not any(True for _ in filter(subject.keeps, smaller_shapes(subject, written)))
 
     def test_an_invalid_one_is_left_to_repro(self) -> None:
         with pytest.raises(UsageError, match="`harness repro` writes it as it is"):

@@ -50,7 +50,7 @@ def busy(before: set[str]) -> list[int]:
 def test_a_session_has_so_many_threads_and_they_work(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     start = launch(parse_target("cpu" if threads == 1 else f"cpu,threads={threads}"))
     given = rows_of(200_000)
-    header, _ = encode_batch([given], start.provider, start.provider_options, start.config, start.threads)
+    header, _ = encode_batch([given], start)
     unit = {**header["kinds"][0], **header["units"][0]}
     monkeypatch.setattr(worker, "np", np)
     backend = worker.OnnxRuntime()

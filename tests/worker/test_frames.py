@@ -19,6 +19,7 @@ from harness.specs.sweeps.calls import call_of
 from harness.targets.batches import FAKE, encode_batch, piped
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import FrameReader, GarbledError, tensor_bytes
+from harness.targets.launching import Launch
 from harness.worker import worker
 from tests.operators.brute import elements
 from tests.prepared import OPERATOR_DTYPES, prepare
@@ -279,10 +280,7 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     )
     header, payload = encode_batch(
         [GraphCases(graph, [prepared]), GraphCases(graph, [prepared, prepared])],
-        "P",
-        {"a": "b"},
-        {"c": "d"},
-        3,
+        Launch((), None, "P", {"a": "b"}, {"c": "d"}, threads=3),
     )
     assert [unit["first"] for unit in header["units"]] == [0, 1]
     assert [len(unit["cases"]) for unit in header["units"]] == [1, 2]
@@ -304,7 +302,7 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     assert "fake" not in first
     one = b"".join(map(piped, prepared.inputs))
     assert b"".join(payload) == b"abc" + one + b"abc" + one + one
-    told, _ = encode_batch([GraphCases(graph, [prepared])], FAKE, {}, {})
+    told, _ = encode_batch([GraphCases(graph, [prepared])], Launch((), None, FAKE, {}, {}))
     assert told["kinds"][0]["threads"] == 1
     assert told["units"][0]["fake"] == [(prepared.case.id, "valid")]
 
@@ -317,7 +315,9 @@ def test_what_units_have_in_common_is_said_once() -> None:
         graph._replace(model=b"n"),
         graph._replace(inputs=(("data", 2),)),
     ]
-    header, _ = encode_batch([GraphCases(one, [prepared]) for one in (graph, *others)], "P", {}, {})
+    header, _ = encode_batch(
+        [GraphCases(one, [prepared]) for one in (graph, *others)], Launch((), None, "P", {}, {})
+    )
     assert [unit["kind"] for unit in header["units"]] == [0, 1, 0, 2]
     assert [kind["optimization"] for kind in header["kinds"]] == ["off", "all", "off"]
     assert [kind["inputs"] for kind in header["kinds"]] == [(("data", 1),), (("data", 1),), (("data", 2),)]
@@ -326,7 +326,7 @@ def test_what_units_have_in_common_is_said_once() -> None:
 def test_initializers_are_not_fed() -> None:
     prepared = prepare("GatherElements", "float32")
     graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
-    header, payload = encode_batch([GraphCases(graph, [prepared])], "P", {}, {})
+    header, payload = encode_batch([GraphCases(graph, [prepared])], Launch((), None, "P", {}, {}))
     assert header["units"][0]["cases"] == [[(2, 3)]]
     assert b"".join(payload) == b"m" + piped(prepared.inputs[0])
 

@@ -13,6 +13,7 @@ from harness.operators import OPERATORS
 from harness.specs.sweeps.calls import call_of
 from harness.specs.sweeps.sessions import earlier, earlier_case, refusal
 from harness.targets.batches import encode_batch
+from harness.targets.launching import Launch
 from harness.worker import worker
 
 worker.np = np
@@ -113,7 +114,7 @@ def test_the_earlier_call_runs_first_and_has_no_answer() -> None:
         gather((4, 4), (4, 4), after="smaller"),
     ]
     (unit,) = by_graph(cases, 0)
-    header, payload = encode_batch([unit], "P", {}, {})
+    header, payload = encode_batch([unit], Launch((), None, "P", {}, {}))
     sent = dict(header["kinds"][0], **header["units"][0])
     backend, channel = Backend(), Channel()
     data = memoryview(b"".join(payload))

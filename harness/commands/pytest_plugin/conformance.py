@@ -58,7 +58,7 @@ class Conformance:
         return spec, cases
 
     def refuse(self, file: SpecFile, problem: str) -> None:
-        """Note what is wrong with a spec: nothing is run, and every problem of all specs is told.
+        """Note what is wrong with a spec: nothing runs, and every problem of all specs is reported.
 
         A process of pytest-xdist can only say that its collection failed.
         """

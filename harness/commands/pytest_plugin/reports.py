@@ -53,7 +53,7 @@ def reports(item: CaseItem, execution: ItemRuns) -> Iterator[pytest.TestReport]:
 def _of_result(item: CaseItem, result: Result, header: Header) -> pytest.TestReport:
     state = status(result, header)
     seconds = result.seconds
-    entry = _entry(result, header)
+    entry = header.entry(result.expectation)
     if state == "passed":
         return _report(item, "passed", None, seconds=seconds)
     if state == "skipped":
@@ -61,10 +61,6 @@ def _of_result(item: CaseItem, result: Result, header: Header) -> pytest.TestRep
     if state == "known" and not item.config.getoption("runxfail"):
         return _report(item, "skipped", "", wasxfail=f"{describe(result)} · {_known(entry)}", seconds=seconds)
     return _report(item, "failed", _failure(item, result, entry), seconds=seconds)
-
-
-def _entry(result: Result, header: Header) -> Expectation | None:
-    return header.expectations.get(result.expectation) if isinstance(result.expectation, int) else None
 
 
 def _known(entry: Expectation | None) -> str:

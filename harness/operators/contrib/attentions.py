@@ -252,7 +252,7 @@ def group_query(
 
 
 def given_up(total: int, cache: Any, call: Call) -> int:
-    """Return how many of so many keys a cache does not hold any more."""
+    """Return how many of the keys a cache no longer holds."""
     if not call.parameter("sliding_window_cache"):
         return 0
     capacity: int = cache.shape[2]

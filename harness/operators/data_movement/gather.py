@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape, all_axes
 from harness.operators.data_movement.indexing import RANGE, Indexing
-from harness.operators.data_movement.moving import wrong_axis
+from harness.operators.data_movement.moving import axis_of, wrong_axis
 from harness.operators.formulas import moved
 
 # output[o..., i..., s...] = data[o..., indices[i...], s...]
@@ -29,31 +27,27 @@ class GatherFamily(Indexing):
     """Indices of any shape into one axis of data."""
 
     name = "gather"
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
-        """All axes of rank r: -r to r-1."""
-        rank = len(call.first.shape)
-        return range(-rank, rank)
+    domain = all_axes
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules of ONNX Gather on rank and axis."""
         data, index = call.shapes
         if not data:
             return "rank r >= 1"
-        axis = _axis(call)
+        axis = axis_of(call)
         if wrong := wrong_axis(call, axis, len(data), since=1):
             return wrong
         return RANGE if data[axis] == 0 and 0 not in index else None
 
     def sizes(self, call: Call) -> int | NDArray[np.int64]:
         """The extent of data along the axis; an axis outside its domain counts as axis 0."""
-        data, axis = call.first.shape, _axis(call)
+        data, axis = call.first.shape, axis_of(call)
         return data[axis if -len(data) <= axis < len(data) else 0] if data else 1
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """data_shape[:axis] ++ indices_shape ++ data_shape[axis + 1:]."""
         data, index = call.shapes
-        axis = _axis(call) % max(len(data), 1)
+        axis = axis_of(call) % max(len(data), 1)
         return (data[:axis] + index + data[axis + 1 :],)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
@@ -73,15 +67,11 @@ class GatherFamily(Indexing):
             },
             count,
             {
-                "Axis": _axis(call) % len(data.shape) + count - len(data.shape),
+                "Axis": axis_of(call) % len(data.shape) + count - len(data.shape),
                 "IndexDimensions": len(index.shape),
             },
             ("Axis",),
         )
-
-
-def _axis(call: Call) -> int:
-    return int(call.parameter("axis", 0))
 
 
 OPERATOR = Operator("Gather", GatherFamily(), moved(formula))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Relation, Shape
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Relation, Shape, all_axes
 from harness.operators.data_movement.indexing import AXES, RANGE, Indexing, axis_at, axis_words
 from harness.operators.formulas import moved
 
@@ -56,6 +56,7 @@ class GatherElementsFamily(Indexing):
     """Indices of the rank of data; along the axis they have any extent, elsewhere at most that of data."""
 
     name = "gather_elements"
+    domain = all_axes
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("extent",)}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"extent": EXTENTS}
 
@@ -85,11 +86,6 @@ class GatherElementsFamily(Indexing):
             return None
         shape = tuple(along if d == axis else n + others for d, n in enumerate(first))
         return None if min(shape) < 0 else shape
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
-        """All axes of rank r: -r to r-1."""
-        rank = len(call.first.shape)
-        return range(-rank, rank)
 
     def positions(self, operator: Operator, name: str) -> Mapping[str, bool]:
         """Where an axis is, and which relations are legal."""

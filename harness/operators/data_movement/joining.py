@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
-from harness.operators.data_movement.moving import Moving, every_axis, rank, wrong_axis
+from harness.operators.data_movement.moving import Moving, axis_of, every_axis, rank, wrong_axis
 from harness.operators.formulas import moved
 
 Tensors = Mapping[str, CallTensor | tuple[CallTensor, ...] | None]
@@ -29,13 +29,9 @@ def split(input: Array, axis: int, call: Call, split: Sequence[int] | Array | No
 
 
 def _equal_sizes(call: Call) -> tuple[int, ...]:
-    count, extent = len(call.outputs), call.first.shape[_axis(call)]
+    count, extent = len(call.outputs), call.first.shape[axis_of(call)]
     whole = -(-extent // count)
     return (*(whole for _ in range(count - 1)), extent - whole * (count - 1))
-
-
-def _axis(call: Call) -> int:
-    return int(call.parameter("axis", 0))
 
 
 def cannot_join(call: Call) -> str | None:
@@ -47,9 +43,9 @@ def cannot_join(call: Call) -> str | None:
         return "rank r >= 1"
     if "axis" not in call.attributes:
         return "axis is required"
-    if wrong := wrong_axis(call, _axis(call), len(shapes[0])):
+    if wrong := wrong_axis(call, axis_of(call), len(shapes[0])):
         return wrong
-    axis = _axis(call) % len(shapes[0])
+    axis = axis_of(call) % len(shapes[0])
     alike = {shape[:axis] + shape[axis + 1 :] for shape in shapes}
     return None if len(alike) == 1 else "all inputs have the same dimensions off the axis"
 
@@ -57,10 +53,10 @@ def cannot_join(call: Call) -> str | None:
 def _cannot_split(call: Call) -> str | None:
     if not call.first.shape:
         return "rank r >= 1"
-    if wrong := wrong_axis(call, _axis(call), rank(call)):
+    if wrong := wrong_axis(call, axis_of(call), rank(call)):
         return wrong
     given, parts = call.parameter("split"), call.attributes.get("num_outputs")
-    count, extent = len(call.outputs) or 1, call.first.shape[_axis(call)]
+    count, extent = len(call.outputs) or 1, call.first.shape[axis_of(call)]
     if given is not None and parts is not None:
         return "either split or num_outputs is given, not both"
     if given is None and parts is None and call.opset >= 18:
@@ -80,7 +76,7 @@ def _cannot_split(call: Call) -> str | None:
 
 def _sampled_sizes(call: Call) -> Iterable[tuple[int, ...]]:
     """Equal parts, unequal ones, empty ones at either end or between, one part, single rows."""
-    axis = _axis(call)
+    axis = axis_of(call)
     extent = call.first.shape[axis] if call.first.shape and -rank(call) <= axis < rank(call) else 1
     half = extent // 2
     uneven = [(half, extent - half), (extent,), (1, extent - 1), (extent - 1, 1), (1, 0, extent - 1)]
@@ -90,7 +86,7 @@ def _sampled_sizes(call: Call) -> Iterable[tuple[int, ...]]:
 
 def _join(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     tensors = tuple(CallTensor(name, *given) for name, given in call.inputs.items())
-    axis = _axis(call) % rank(call)
+    axis = axis_of(call) % rank(call)
     members = {"InputCount": len(tensors), "Axis": axis}
     joined: Tensors = {"InputTensors": tensors, "OutputTensor": CallTensor(0, call.first.dtype, outputs[0])}
     return DirectmlCall("DML_OPERATOR_JOIN", joined, 1, members, ("Axis",))
@@ -104,7 +100,7 @@ def _cut(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
         "DML_OPERATOR_SPLIT",
         tensors,
         1,
-        {"OutputCount": len(parts), "Axis": _axis(call) % len(shape)},
+        {"OutputCount": len(parts), "Axis": axis_of(call) % len(shape)},
         ("Axis",),
     )
 
@@ -124,7 +120,7 @@ class Joining(Moving):
         """
         assert not isinstance(relation, str)
         first, count = relation["of"], relation.get("count", 2)
-        others, axis = relation.get("others", "same"), _axis(call)
+        others, axis = relation.get("others", "same"), axis_of(call)
         if not first or not -len(first) <= axis < len(first):
             return (first,) * count
         axis %= len(first)

@@ -57,8 +57,13 @@ def rank(call: Call) -> int:
     return len(call.first.shape)
 
 
+def axis_of(call: Call) -> int:
+    """Return the axis that a call names, 0 by default."""
+    return int(call.parameter("axis", 0))
+
+
 def least_axis(call: Call, dimensions: int, since: int = NEGATIVE_AXES) -> int:
-    """Return the least axis of so many dimensions: those below 0 exist since an opset."""
+    """Return the least axis of a number of dimensions: axes below 0 exist since an opset."""
     return -dimensions if call.opset >= since else 0
 
 
@@ -99,6 +104,11 @@ def sampled_axes(call: Call, dimensions: int | None = None) -> list[tuple[int, .
         tuple(range(count)),
     ]
     return [axes for axes in dict.fromkeys(tried) if wrong_axes(call, axes, count) is None]
+
+
+def all_or_some_axes(call: Call) -> Iterable[tuple[int, ...] | None]:
+    """Return None, which means all, and lists of axes."""
+    return [None, *sampled_axes(call)]
 
 
 def one_to_one(

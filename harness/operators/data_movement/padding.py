@@ -10,7 +10,7 @@ import numpy as np
 from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Call, DirectmlCall, Operator, Shape
 from harness.operators.binary_floats import encode
-from harness.operators.data_movement.moving import one_to_one, rank, sampled_axes, wrong_axes
+from harness.operators.data_movement.moving import all_or_some_axes, one_to_one, rank, wrong_axes
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
 
@@ -104,11 +104,6 @@ def _cannot_pad(call: Call) -> str | None:
     return None
 
 
-def _axes(call: Call) -> Iterable[tuple[int, ...] | None]:
-    """None, which means all; one, two, all, negative ones."""
-    return [None, *sampled_axes(call)]
-
-
 def _pads(call: Call) -> Iterable[tuple[int, ...]]:
     """1 at both ends; nothing; less than there is; other widths at each end; taken away; taken away at one
     end, put on at the other."""
@@ -163,6 +158,6 @@ OPERATOR = Operator(
     moved(formula),
     _cannot_pad,
     constants={"pads": 1, "axes": 1, "constant_value": 0},
-    domains={"pads": _pads, "axes": _axes},  # type: ignore[dict-item] # None leaves out
+    domains={"pads": _pads, "axes": all_or_some_axes},  # type: ignore[dict-item] # None leaves out
     options=_padded,
 )

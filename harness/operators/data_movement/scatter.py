@@ -19,6 +19,7 @@ from harness.operators.base import (
     CallTensor,
     DirectmlCall,
     Entropy,
+    Family,
     Operator,
     Relation,
     Shape,
@@ -29,6 +30,7 @@ from harness.operators.data_movement.distinct import DISTINCT_KINDS, distinct, r
 from harness.operators.data_movement.gather_elements import GatherElementsFamily
 from harness.operators.data_movement.gather_nd import GatherNDFamily
 from harness.operators.data_movement.indexing import INDEX_KINDS
+from harness.operators.data_movement.moving import axis_of
 from harness.operators.formulas import bounded, decided, moved
 
 # ScatterElements: output = data, then output[indices[i, j, k], j, k] = f(output[...], updates[i, j, k])     axis = 0, and so on
@@ -45,6 +47,7 @@ _COMBINED: Mapping[str, tuple[np.ufunc, int | None]] = {
     "min": (np.minimum, None),
 }
 """What combines all that a row gets, and what stands for nothing; for the other two the row itself."""
+_DISTINCT = frozenset(kind.name for kind in DISTINCT_KINDS)
 _BOUNDED: Mapping[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
 _REDUCTIONS = {"none": 11, "add": 16, "mul": 16, "max": 18, "min": 18}
 """The opset since which there is a reduction."""
@@ -55,7 +58,7 @@ def scatter_elements(data: Any, indices: Array, updates: Any, call: Call) -> Any
     if not indices.size:
         return data
     at = list(np.indices(indices.shape))
-    at[_axis(call)] = indices.astype(np.int64) % data.shape[_axis(call)]
+    at[axis_of(call)] = indices.astype(np.int64) % data.shape[axis_of(call)]
     rows = np.ravel_multi_index(tuple(at), data.shape)
     return _written(data.reshape(-1), rows.reshape(-1), updates.reshape(-1), call).reshape(data.shape)
 
@@ -120,10 +123,6 @@ def _by_reduction(formula: Any) -> Any:
     return oracle
 
 
-def _axis(call: Call) -> int:
-    return int(call.parameter("axis", 0))
-
-
 def _unknown_reduction(call: Call) -> str | None:
     since = _REDUCTIONS.get(str(call.attributes.get("reduction", "none")))
     return (
@@ -137,13 +136,39 @@ def _combines(call: Call) -> bool:
     return call.attributes.get("reduction", "none") != "none"
 
 
-class _Values:
+class _Values(Family):
     """What both families say of elements: data and updates hold what can be computed with, indices name
     places once or several times."""
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Indices by where they point, everything else by what it means."""
         return (*DISTINCT_KINDS, *INDEX_KINDS) if name == "indices" else elements.ELEMENT_KINDS
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether there are as many places as a kind wants, and whether it has a meaning for the type."""
+        if name != "indices":
+            return elements.applies(kind, call.inputs[name].dtype)
+        return self.holds(call) if kind in _DISTINCT else super().applies(operator, kind, name, call)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose indices, or elements."""
+        if name != "indices":
+            return elements.choose(kind, *call.inputs[name], entropy)
+        if kind in _DISTINCT:
+            return self.distinct(kind, call, entropy)
+        return super().generate(operator, kind, name, call, entropy)
+
+    def holds(self, call: Call) -> bool:
+        """Say whether there is a place for each index."""
+        raise NotImplementedError
+
+    def distinct(self, kind: str, call: Call, entropy: Entropy) -> Array:
+        """Choose indices that name no place twice."""
+        raise NotImplementedError
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The shape of data."""
+        return (call.first.shape,)
 
 
 class ScatterElementsFamily(_Values, GatherElementsFamily):
@@ -172,32 +197,20 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """The rule on index values; and where nothing is reduced, that no place is named twice."""
         found = super().broken_by_values(operator, call, inputs)
-        at = np.sort(inputs["indices"].array % max(self.extent(call), 1), axis=_axis(call))
-        twice = np.any(np.diff(at, axis=_axis(call)) == 0)
+        at = np.sort(inputs["indices"].array % max(self.extent(call), 1), axis=axis_of(call))
+        twice = np.any(np.diff(at, axis=axis_of(call)) == 0)
         return found or (REPEATED if twice and not _combines(call) else None)
 
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether there are as many places as a kind wants, and whether it has a meaning for the type."""
-        if name != "indices":
-            return elements.applies(kind, call.inputs[name].dtype)
-        if kind in {each.name for each in DISTINCT_KINDS}:
-            index, axis = call.shapes[1], _axis(call)
-            return 0 in index or not -len(index) <= axis < len(index) or index[axis] <= self.extent(call)
-        return super().applies(operator, kind, name, call)
+    def holds(self, call: Call) -> bool:
+        """Say whether the axis has a place for each index along it."""
+        index, axis = call.shapes[1], axis_of(call)
+        return 0 in index or not -len(index) <= axis < len(index) or index[axis] <= self.extent(call)
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose indices along the axis, or elements."""
-        dtype, shape = call.inputs[name]
-        if name != "indices":
-            return elements.choose(kind, dtype, shape, entropy)
-        if kind not in {each.name for each in DISTINCT_KINDS}:
-            return super().generate(operator, kind, name, call, entropy)
-        axis = _axis(call) if -len(shape) <= _axis(call) < len(shape) else 0
+    def distinct(self, kind: str, call: Call, entropy: Entropy) -> Array:
+        """Choose indices that differ along the axis."""
+        dtype, shape = call.inputs["indices"]
+        axis = axis_of(call) if -len(shape) <= axis_of(call) < len(shape) else 0
         return distinct(kind, dtype, shape, axis, max(self.extent(call), shape[axis]), entropy)
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """The shape of data."""
-        return (call.first.shape,)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Lower to DML_OPERATOR_SCATTER, which replaces; without reduction."""
@@ -208,7 +221,7 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
             return None
         tensors = _tensors(call)
         return DirectmlCall(
-            "DML_OPERATOR_SCATTER", tensors, 1, {"Axis": _axis(call) % len(call.first.shape)}, ("Axis",)
+            "DML_OPERATOR_SCATTER", tensors, 1, {"Axis": axis_of(call) % len(call.first.shape)}, ("Axis",)
         )
 
 
@@ -221,7 +234,7 @@ class ScatterNDFamily(_Values, GatherNDFamily):
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Indices as GatherND has them; updates have the shape that gathering would give."""
         return (
-            super().output_shapes(operator, call)[0]
+            GatherNDFamily.output_shapes(self, operator, call)[0]
             if name == "updates"
             else super().shape(operator, name, relation, call)
         )
@@ -231,7 +244,7 @@ class ScatterNDFamily(_Values, GatherNDFamily):
         found = super().broken_rule(operator, call)
         if found:
             return found
-        (gathered,) = super().output_shapes(operator, call)
+        (gathered,) = GatherNDFamily.output_shapes(self, operator, call)
         return None if call.shapes[2] == gathered else "updates.shape == indices.shape[:-1] + data.shape[k:]"
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
@@ -241,32 +254,20 @@ class ScatterNDFamily(_Values, GatherNDFamily):
             REPEATED if not _combines(call) and repeated(inputs["indices"].array, call.first.shape) else None
         )
 
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether there are as many places as a kind wants, and whether it has a meaning for the type."""
-        if name != "indices":
-            return elements.applies(kind, call.inputs[name].dtype)
-        if kind in {each.name for each in DISTINCT_KINDS}:
-            index = call.shapes[1]
-            return prod(index[:-1]) <= prod(call.first.shape[: index[-1]])
-        return super().applies(operator, kind, name, call)
+    def holds(self, call: Call) -> bool:
+        """Say whether data has a place for each tuple."""
+        index = call.shapes[1]
+        return prod(index[:-1]) <= prod(call.first.shape[: index[-1]])
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose tuples of coordinates, or elements."""
-        dtype, shape = call.inputs[name]
-        if name != "indices":
-            return elements.choose(kind, dtype, shape, entropy)
-        if kind not in {each.name for each in DISTINCT_KINDS}:
-            return super().generate(operator, kind, name, call, entropy)
+    def distinct(self, kind: str, call: Call, entropy: Entropy) -> Array:
+        """Choose tuples of coordinates, each once."""
+        dtype, shape = call.inputs["indices"]
         sizes = tuple(max(extent, 1) for extent in call.first.shape[: shape[-1]])
         flat = distinct("distinct", dtype, (prod(shape[:-1]),), 0, prod(sizes), entropy)
         tuples = np.stack(np.unravel_index(flat, sizes), axis=-1)
         signs = np.frombuffer(entropy, "<u4", prod(shape)).reshape(tuples.shape) >> 31
         below = {"distinct": 0, "distinct_negative": 1, "distinct_mixed": signs.astype(np.int64)}[kind]
         return np.asarray((tuples - below * np.array(sizes)).reshape(shape).astype(np.int64))
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """The shape of data."""
-        return (call.first.shape,)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Lower to DML_OPERATOR_SCATTER_ND, which replaces; without reduction."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, DirectmlCall, Operator, Shape
-from harness.operators.data_movement.moving import one_to_one, rank, sampled_axes, wrong_axes
+from harness.operators.data_movement.moving import all_or_some_axes, one_to_one, rank, wrong_axes
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
 
@@ -84,11 +84,6 @@ def _cannot_slice(call: Call) -> str | None:
         if step < 0 and call.opset < 11 and end in INT_MAX:
             return "what INT_MAX means backwards, version 11 says first"
     return None
-
-
-def _axes(call: Call) -> Iterable[tuple[int, ...] | None]:
-    """None, which means the first ones; one, two, all, negative ones."""
-    return [None, *sampled_axes(call)]
 
 
 def _count(call: Call) -> int:
@@ -167,6 +162,6 @@ OPERATOR = Operator(
     moved(formula),
     _cannot_slice,
     constants={"starts": 1, "ends": 1, "axes": 1, "steps": 1},
-    domains={"axes": _axes, "starts": _starts, "ends": _ends, "steps": _steps},  # type: ignore[dict-item] # None leaves out
+    domains={"axes": all_or_some_axes, "starts": _starts, "ends": _ends, "steps": _steps},  # type: ignore[dict-item] # None leaves out
     options=_window,
 )

@@ -114,7 +114,7 @@ def _pad(shape: Sequence[int], rank: int, filler: int = 1) -> tuple[int, ...]:
 
 
 def _moved(call: DirectmlCall, key: str, value: Any, by: int) -> Any:
-    """Return a member's value for shapes that have got so many leading dimensions."""
+    """Return a member's value for shapes with a number of further leading dimensions."""
     if value is None or by <= 0:
         return value
     if key in call.per_dimension:

@@ -104,7 +104,7 @@ def _dtype(call: Call) -> str | None:
 
 
 class Generating(Moving):
-    """Operators whose output type is told by an attribute, or is always one."""
+    """Operators whose output type an attribute names, or that have a fixed one."""
 
     name = "generating"
 

@@ -61,8 +61,7 @@ def rectangle(box: list[float], centred: bool) -> Rectangle:
 
 
 def whole(rectangles: list[Rectangle]) -> list[tuple[int, int, int, int]]:
-    """Return rectangles enlarged alike, until their coordinates are integers: how much two overlap is told by the
-    ratio of areas."""
+    """Return rectangles enlarged alike, until their coordinates are integers: their overlap is the ratio of areas."""
     scale = lcm(*(each.denominator for rectangle in rectangles for each in rectangle))
     return [(int(a * scale), int(b * scale), int(c * scale), int(d * scale)) for a, b, c, d in rectangles]
 

@@ -3,10 +3,10 @@ says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape, all_axes
 from harness.operators.bounded import Bounded, converted, sqrt
 from harness.operators.broadcasting import broadcast
 from harness.operators.computing import Conditioned
@@ -49,14 +49,10 @@ class LayerNormalising(Conditioned):
     """
 
     name = "layer_normalising"
+    domain = all_axes
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("normalized", "same", "last", "scalar", "one", "ones", "unlike")
     }
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
-        """All axes of rank r: -r to r-1."""
-        rank = len(call.first.shape)
-        return range(-rank, rank)
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of scale and bias."""

@@ -3,7 +3,7 @@ divided by their sum, or 1 at the first maximum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators import functions
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, all_axes
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import Formula, bounded, decided
 
@@ -47,11 +47,7 @@ class Normalising(Conditioned):
     """One input, one axis, an output of its shape."""
 
     name = "normalising"
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
-        """All axes of rank r: -r to r-1."""
-        rank = len(call.first.shape)
-        return range(-rank, rank)
+    domain = all_axes
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """An axis out of range."""

@@ -70,7 +70,7 @@ def einsum(Inputs: Sequence[Any], equation: str) -> Any:  # noqa: N803 # as ONNX
 
 
 def _contracted(found: Equation, operands: Sequence[Bounded], turned: int) -> Bounded:
-    """Multiply the operands, which are turned by so many places, the first of them last."""
+    """Multiply the operands, rotated by a number of places: the first ones come last."""
     terms = [*found.terms[turned:], *found.terms[:turned]]
     first, term = operands[0], terms[0]
     others, letters = number(1.0, first.arithmetic), ""

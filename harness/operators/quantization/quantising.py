@@ -4,7 +4,7 @@ point, and back; for the whole tensor, for each slice of an axis, or in blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import prod
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from harness.operators.base import (
     Shape,
     Undefined,
     ValueKind,
+    all_axes,
 )
 from harness.operators.binary_floats import encode
 from harness.operators.bounded import Bounded, arithmetic, maximum, minimum, number
@@ -147,6 +148,7 @@ class Quantising(Computing):
     one), `unlike`."""
 
     name = "quantising"
+    domain = all_axes
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("same", "scalar", "axis", "one", "unlike", "blocks")
     }
@@ -193,11 +195,6 @@ class Quantising(Computing):
             if kind == SCALE.name
             else super().generate(operator, kind, name, call, entropy)
         )
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
-        """All axes of rank r: -r to r-1."""
-        rank = len(call.first.shape)
-        return range(-rank, rank)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes of scales and zero points."""

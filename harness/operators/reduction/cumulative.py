@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import accumulate
 from operator import mul
 from typing import Any
 
 import numpy as np
 
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, all_axes
 from harness.operators.bounded import Bounded, concatenate
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import Formula, bounded
@@ -52,11 +52,7 @@ class Cumulative(Conditioned):
     """One input, one axis, an output of its shape."""
 
     name = "cumulative"
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
-        """All axes of rank r: -r to r-1."""
-        rank = len(call.first.shape)
-        return range(-rank, rank)
+    domain = all_axes
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """An axis out of range."""

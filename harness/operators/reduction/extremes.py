@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape, all_axes
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import Either, decided
 from harness.operators.reduction.reducing import REDUCING, ReduceFunction, over_axes, reduced
@@ -62,11 +62,7 @@ class Locating(Conditioned):
     """One input, one axis, an output of indices."""
 
     name = "locating"
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
-        """All axes of rank r: -r to r-1."""
-        rank = len(call.first.shape)
-        return range(-rank, rank)
+    domain = all_axes
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """An axis out of range, or one without elements."""

@@ -224,7 +224,7 @@ class Taking(Sequences):
     """One tensor of a sequence."""
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """A sequence of no tensors is one of float32: nothing else tells its type."""
+        """A sequence of no tensors is one of float32: it has no other type."""
         return () if _held(call) else ("float32",)
 
 

@@ -38,13 +38,14 @@ class Seen(NamedTuple):
         return Signature(self.outcome, self.stage, self.error, self.difference)
 
     @property
+    def conforms(self) -> bool:
+        """Say whether it does what it should."""
+        return conforms(self.validity, self.outcome)
+
+    @property
     def failure(self) -> Outcome | None:
-        """The outcome where it does not conform, or says what an unspecified case does; else None."""
-        return (
-            self.outcome
-            if self.validity is Validity.UNSPECIFIED or not conforms(self.validity, self.outcome)
-            else None
-        )
+        """The outcome of a case that does not conform or is unspecified; None of any other."""
+        return self.outcome if self.validity is Validity.UNSPECIFIED or not self.conforms else None
 
 
 class Measured(NamedTuple):
@@ -60,7 +61,7 @@ class Measured(NamedTuple):
 
     def failing(self) -> int:
         """Count the cases that fail."""
-        return sum(not conforms(seen.validity, seen.outcome) for seen in self.seen.values())
+        return sum(not seen.conforms for seen in self.seen.values())
 
 
 class ReleaseChange(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from harness.model.verdict import Outcome, conforms
+from harness.model.verdict import Outcome
 from harness.results.bisection.search import SIGNATURE, Bisection, Measured, ReleaseChange, Seen, difference
 from harness.results.summary import count
 
@@ -73,9 +73,7 @@ def kind(change: ReleaseChange) -> str:
 
 def moves(change: ReleaseChange) -> tuple[int, int, int]:
     """Count the cases that fail anew, fail no longer, and fail or do otherwise."""
-    pairs = [
-        (_conforms(change.before.seen[case]), _conforms(change.after.seen[case])) for case in change.cases
-    ]
+    pairs = [(change.before.seen[case].conforms, change.after.seen[case].conforms) for case in change.cases]
     worse, better = pairs.count((True, False)), pairs.count((False, True))
     return worse, better, len(pairs) - worse - better
 
@@ -135,8 +133,7 @@ def outcome(seen: Seen) -> str:
     """Write an outcome and whether that is right."""
     if seen.validity.value == "unspecified":
         return f"{seen.outcome.value} (left open by ONNX)"
-    right = conforms(seen.validity, seen.outcome)
-    wanted = "correct" if right else "fails"
+    wanted = "correct" if seen.conforms else "fails"
     return f"{seen.outcome.value} ({wanted})" if seen.outcome is not Outcome.PASS else "pass"
 
 
@@ -178,10 +175,6 @@ def _row(searched: Searched, measured: Measured, change: ReleaseChange | None) -
         seen.message if seen is not None else "",
         measured.skipped,
     )
-
-
-def _conforms(seen: Seen) -> bool:
-    return conforms(seen.validity, seen.outcome)
 
 
 def _briefly(searched: Searched, change: ReleaseChange) -> str:

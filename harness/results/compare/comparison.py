@@ -13,11 +13,10 @@ from typing import NamedTuple
 from harness.model.case import BEYOND, Validity
 from harness.model.errors import UsageError
 from harness.model.facets import Spread, facets
-from harness.model.header import Header
+from harness.model.header import Header, differing_inputs
 from harness.model.result import Result
 from harness.model.signature import Signature, recorded_signature
 from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
-from harness.results.numbering import Numbering
 from harness.results.tables import Tables
 from harness.results.unexpected import clipped
 
@@ -25,7 +24,6 @@ KEEP = 50_000
 """Changes kept, of each kind."""
 GROUPS = 2000
 OWN = "its own provider"
-_STATE_BITS = 32
 
 
 class Change(str, Enum):
@@ -179,20 +177,7 @@ class Comparison:
     @property
     def differing_inputs(self) -> list[str]:
         """What decides about the cases and differs: then only what is in both runs can be compared."""
-        base, head = self.base.header, self.head.header
-        return ["specs"] * (self._other_specs and not self.of_other_files) + ["seed"] * (
-            base.seed != head.seed
-        )
-
-    @property
-    def of_other_files(self) -> bool:
-        """Whether the runs were asked for other files of specs, so that their hashes say nothing of those in both."""
-        base, head = self.base.header.selection, self.head.header.selection
-        return self._other_specs and base is not None and head is not None and base.specs != head.specs
-
-    @property
-    def _other_specs(self) -> bool:
-        return self.base.header.hashes.get("specs") != self.head.header.hashes.get("specs")
+        return [name for name in differing_inputs(self.base.header, self.head.header) if name != "oracle"]
 
     @property
     def unmatched(self) -> tuple[list[str], list[str]]:
@@ -288,32 +273,3 @@ def compared_result(result: Result, provider: str) -> ComparedResult:
 def _both_differ(before: str, after: str) -> bool:
     """Say whether two runs tell something and it is not the same: older run files lack some of it."""
     return bool(before and after) and before != after
-
-
-class States:
-    """Results as small integers: what the target did, above it the ULP distance."""
-
-    def __init__(self) -> None:
-        self._numbers: Numbering[ComparedResult] = Numbering()
-        self._known: list[ComparedResult] = []
-        self._classified: dict[tuple[int, int, bool], tuple[Change | None, tuple[str, ...]]] = {}
-
-    def pack(self, result: Result, provider: str) -> int:
-        did = compared_result(result, provider)
-        number = self._numbers[did]
-        if number == len(self._known):
-            self._known.append(did)
-        if result.diff is None or result.diff.max_ulp is None:
-            return number
-        return result.diff.max_ulp + 1 << _STATE_BITS | number
-
-    def did(self, packed: int) -> ComparedResult:
-        return self._known[packed & (1 << _STATE_BITS) - 1]
-
-    def change(self, before: int, after: int) -> tuple[Change | None, tuple[str, ...]]:
-        ulp_before, ulp_after = before >> _STATE_BITS, after >> _STATE_BITS
-        key = before & (1 << _STATE_BITS) - 1, after & (1 << _STATE_BITS) - 1, 0 < ulp_before < ulp_after
-        found = self._classified.get(key)
-        if found is None:
-            found = self._classified[key] = classify(self.did(before), self.did(after), ulp_grew=key[2])
-        return found

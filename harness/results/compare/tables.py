@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from harness.model.header import of_other_files
 from harness.model.reference.feature_levels import level_key
 from harness.model.verdict import Reading
 from harness.results.compare.comparison import (
@@ -70,7 +71,7 @@ def summarize_comparison(comparison: Comparison) -> Summary:
     )
     if regressions:
         return Summary("bad", sentence, remarks)
-    other = comparison.differing_inputs or comparison.of_other_files
+    other = comparison.differing_inputs or of_other_files(comparison.base.header, comparison.head.header)
     whole = not (cut or other or total.changes[Change.MISSING])
     return Summary("good" if whole else "warn", sentence, remarks)
 
@@ -139,7 +140,7 @@ def _asked(comparison: Comparison) -> Iterator[str]:
     base, head = comparison.base.header.selection, comparison.head.header.selection
     if base is None or head is None:
         return
-    if comparison.of_other_files:
+    if of_other_files(comparison.base.header, comparison.head.header):
         files = [", ".join(map(one_line, each.specs)) or "all specs" for each in (base, head)]
         yield f"BASE is of {files[0]}, HEAD of {files[1]}"
     if base.queries != head.queries:

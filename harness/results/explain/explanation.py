@@ -8,17 +8,18 @@ changed in one way, compared with the results that were the same in BASE and did
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.model.errors import NothingRan
-from harness.model.header import Header
+from harness.model.header import Header, differing_inputs
 from harness.model.query import Query
-from harness.model.result import inexpressible
+from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
 from harness.model.verdict import NOT_EXECUTED
-from harness.results.compare.comparison import Change, States, pair_targets
+from harness.results.compare.comparison import Change, ComparedResult, classify, compared_result, pair_targets
 from harness.results.explain.failures import (
     FailureGroup,
     FailureKind,
@@ -97,19 +98,36 @@ def explain(
     )
 
 
+class _State(NamedTuple):
+    """What a target did with a case, and by how many ULP it is off, one more; 0 where it is not."""
+
+    did: ComparedResult
+    ulp: int
+
+
+def _state(result: Result, header: Header) -> _State:
+    ulp = 0 if result.diff is None or result.diff.max_ulp is None else result.diff.max_ulp + 1
+    return _State(compared_result(result, header.targets[result.target].provider), ulp)
+
+
+_change = lru_cache(4096)(classify)
+
+
 def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] = ()) -> Explanation:
     """Explain what differs in HEAD from BASE among the results that ran in both. Errors: as `explain`, and no
     target in common."""
     pairs = pair_targets(base.header, head.header)
-    states = States()
-    before: dict[bytes, int] = {}
+    states: dict[_State, _State] = {}
+    """Each once, however many results it is of."""
+    before: dict[bytes, _State] = {}
     of_base = {pair.base: place for place, pair in enumerate(pairs)}
     for line, result in enumerate(base, start=2):
         if result.target in of_base and selected(result, queries):
             key = result_key(result.case, of_base[result.target])
             if key in before:
                 raise base.twice(line, result)
-            before[key] = states.pack(result, base.header.targets[result.target].provider)
+            state = _state(result, base.header)
+            before[key] = states.setdefault(state, state)
     failures, agreements = Failures(), Testimonies(head.header)
     of_head = {pair.head: place for place, pair in enumerate(pairs)}
     results = 0
@@ -124,9 +142,9 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
         if was is None or not selected(result, queries):
             continue
         results += 1
-        now = states.pack(result, head.header.targets[result.target].provider)
-        change, _ = (None, ()) if was == now else states.change(was, now)
-        name, did = pairs[place].name, states.did(was).pooled
+        now = _state(result, head.header)
+        change = None if was == now else _change(was.did, now.did, ulp_grew=0 < was.ulp < now.ulp)[0]
+        name, did = pairs[place].name, was.did.pooled
         if change is None:
             failures.hold(line, result, FailureScope(name, result.validity, did))
         else:
@@ -138,12 +156,9 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
         for name, run in (("BASE", base), ("HEAD", head))
         if lacks(run.path)
     ]
-    differing = [
-        name for name in ("specs", "oracle") if base.header.hashes.get(name) != head.header.hashes.get(name)
-    ]
-    differing += ["seed"] * (base.header.seed != head.header.seed)
     remarks += [
-        f"BASE and HEAD have another {name}: a change need not be the target's." for name in differing
+        f"BASE and HEAD have {'other' if name == 'specs' else 'another'} {name}: a change need not be the target's."
+        for name in differing_inputs(base.header, head.header)
     ]
     found = Explanation(head.header, base.header, (), 0, results, 0, 0, tuple(remarks))
     return _explained(found, failures, agreements, failures.groups.values(), head, GROUPS)

@@ -114,9 +114,7 @@ def deviation(result: Result, header: Header) -> Deviation | None:
     ran = result.outcome not in NOT_EXECUTED
     if not red and (not ran or result.conforms):
         return None
-    number = result.expectation
-    entry = header.expectations.get(number) if isinstance(number, int) else None
-    return Deviation(clipped(result), entry, red)
+    return Deviation(clipped(result), header.entry(result.expectation), red)
 
 
 class SiteRuns:

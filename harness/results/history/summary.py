@@ -114,7 +114,7 @@ def limits(lines: dict[str, list[Moment]]) -> list[str]:
 
 
 def headline(history: History) -> str:
-    """Say how many runs, of which time."""
+    """Count the runs and name their time span."""
     ids = sorted({moment.run_id: moment.when for moment in history.moments}.items())
     first, last = ids[0][1], ids[-1][1]
     span = f"{first} UTC" if first == last else f"{first} to {last} UTC"

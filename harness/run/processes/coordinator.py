@@ -46,7 +46,7 @@ HEAVY_CASES = 64
 
 
 def processes_for(total: int, jobs: int, *, heavy: bool = False) -> int:
-    """Return how many processes run so many cases, `heavy` ones or not, on so many workers a target."""
+    """Return the number of processes for a number of cases, `heavy` ones or not, and of workers a target."""
     return max(1, min(jobs, total // (HEAVY_CASES if heavy else CASES))) if sys.platform == "linux" else 1
 
 

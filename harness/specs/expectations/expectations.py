@@ -6,7 +6,7 @@ An entry applies to a target if every condition of its `when` holds there.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -64,17 +64,19 @@ class Expectations:
         }
 
     def defects(
-        self, name: str, info: TargetInfo, cases: Collection[Case]
+        self, name: str, info: TargetInfo, cases: Collection[Case], correct: Container[str] = ()
     ) -> Iterator[tuple[Expectation, int, bool]]:
         """Yield the entries of a provider's defects that speak of a case, those of other releases as well, with the number
-        of cases and whether the target's release has the defect."""
+        of cases and whether the target's release has the defect: none of a case that is correct on it, by its id."""
         operators = {case.operator for case in cases}
         for located in self.entries:
             anywhere = located.entry.when.model_copy(update={"onnxruntime": None, "directml": None})
             if located.general or not anywhere.holds(name, info) or not located.speaks_of(operators):
                 continue
-            if number := sum(located.matches(case.id) for case in cases):
-                yield located.stated(), number, located.entry.when.holds(name, info)
+            holds = located.entry.when.holds(name, info)
+            spoken_of = (case.id for case in cases if not (holds and case.id in correct))
+            if number := sum(map(located.matches, spoken_of)):
+                yield located.stated(), number, holds
 
 
 def load_expectations(paths: Sequence[Path] = ()) -> Expectations:

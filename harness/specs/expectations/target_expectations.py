@@ -122,7 +122,7 @@ class TargetExpectations:
             return None  # what they say is of refusals
         found = self._special(matching, case_id, outcome, allows, beyond=beyond)
         if not found:
-            return self._refused(case_id, outcome, conforms=conforms, beyond=beyond)
+            return None if conforms else self._refused(matching, case_id, outcome, beyond=beyond)
         for position in found:
             self.used[position].matched += 1
             self.used[position].not_conforming += not conforms
@@ -151,14 +151,12 @@ class TargetExpectations:
         return found
 
     def _refused(
-        self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool
+        self, matching: Sequence[int], case_id: str, outcome: Outcome | None, *, beyond: bool
     ) -> Known | None:
         """Return the outcome where an entry expects it in general: a refusal without a kernel or beyond every
         level, or anything yet."""
-        if conforms:
-            return None
         refused = outcome in (None, *WITHOUT_KERNEL)
-        for position in self.matching(case_id):
+        for position in matching:
             pending = self.entries[position].entry.pending
             if pending or (refused and self._speaks_in_general(position, case_id, outcome, beyond=beyond)):
                 self.used[position].matched += 1

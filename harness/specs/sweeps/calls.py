@@ -109,7 +109,7 @@ def _output_dtypes(
     count: int,
     told: tuple[str | None, ...],
 ) -> tuple[str, ...]:
-    """Return the element types of outputs: as the operator has told, else by the schema, else the first input's."""
+    """Return the element types of outputs: the operator's own, those of the schema, or the first input's."""
     schema = operator_schema(operator, opset)
     inputs = dict(zip(names, dtypes, strict=True))
     return tuple(

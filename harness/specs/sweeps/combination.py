@@ -207,7 +207,8 @@ class Combinations:
                 if isinstance(wanted, str)
                 else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items())
             )
-            self.wrong = f"{self.operator.name} makes no shape of {name} by {given!r}"
+            why = f": {error}" if isinstance(error, TypeError) else ""  # a hook's own mistake says so
+            self.wrong = f"{self.operator.name} makes no shape of {name} by {given!r}{why}"
             raise Impossible from error
         if found is None:
             raise Impossible
@@ -335,7 +336,7 @@ class Combinations:
         return self.refusals(step, call, (kinds,), illegal=illegal)[0]
 
     def breaks(self, call: Call, kinds: Kinds) -> str | None:
-        """Return the rule that types, shapes and attributes, or else the kinds of values, break."""
+        """Return the rule that types, shapes and attributes break, or the one that the kinds of values break."""
         return self.operator.broken_rule(call) or self._broken_by(kinds)
 
     def _broken_by(self, kinds: Kinds) -> str | None:

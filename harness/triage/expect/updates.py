@@ -9,7 +9,7 @@ expect now, not the verdicts that the run recorded: a second update finds nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -134,7 +134,7 @@ def _earned(run: RunRows, located: Located, done: Update) -> Located | None:
         seen.lost[name] = np.flatnonzero(matched & ~ended & ~rows.open)
         seen.absent[name] = np.flatnonzero(matched & rows.absent)
         seen.unrun += [rows.ids[row] for row in seen.absent[name].tolist()]
-        seen.unrun += [case for case in rows.unrun if _selected(case, located.queries, located.exceptions)]
+        seen.unrun += filter(located.matches, rows.unrun)
     kept, lost = (sum(map(len, each.values())) for each in (seen.kept, seen.lost))
     all_ran = {query.operator for query in located.queries} <= run.operators
     if not applies or (not lost and (kept or not all_ran)):
@@ -174,9 +174,8 @@ def _narrowed(run: RunRows, located: Located, seen: _SeenRows, done: Update) -> 
         edited.set_queries(located.position, "match", [query.text for query in queries])
     for name, lost in seen.lost.items():
         rows = run.targets[name]
-        still = np.array(
-            [row for row in lost.tolist() if _selected(rows.ids[row], queries, exceptions)], np.intp
-        )
+        narrowed = replace(located, queries=queries, exceptions=tuple(exceptions))
+        still = np.array([row for row in lost.tolist() if narrowed.matches(rows.ids[row])], np.intp)
         if len(still):
             others = np.concatenate([seen.kept[name], seen.absent[name]])
             for selecting in describe(rows, still, others, exceptions=False):
@@ -185,13 +184,7 @@ def _narrowed(run: RunRows, located: Located, seen: _SeenRows, done: Update) -> 
         edited.set_queries(located.position, "unless", [query.text for query in exceptions])
     gone = f"{len(lost_ids):,} of {count(len(lost_ids) + len(kept_ids), 'case')}"
     done.notes.append(located.problem(f"narrowed: {gone} no longer end in {located.entry.expect.value}"))
-    return Located(located.entry, queries, located.file, located.position, tuple(exceptions))
-
-
-def _selected(case: str, queries: Sequence[Query], exceptions: Sequence[Query]) -> bool:
-    return any(query.matches(case) for query in queries) and not any(
-        query.matches(case) for query in exceptions
-    )
+    return replace(located, queries=queries, exceptions=tuple(exceptions))
 
 
 def _few(texts: Sequence[str]) -> str:

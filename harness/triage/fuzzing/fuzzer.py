@@ -81,7 +81,7 @@ class Fuzzer:
         """The outcome of the graph that is judged, without optimisation."""
 
     def run(self, seconds: float) -> None:
-        """Fuzz for so many seconds, or until Ctrl-C."""
+        """Fuzz until the seconds are over, or until Ctrl-C."""
         start = monotonic()
         self._end = start + seconds
         self._overtime = min(max(_LEAST_OVERTIME, seconds / 2), _MOST_OVERTIME)

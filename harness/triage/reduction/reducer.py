@@ -88,7 +88,7 @@ class Reducer:
         conforming: Probes | None = None,
         seconds: float = float("inf"),
     ) -> None:
-        """Take the case as it failed; `progress` is told the number of probes and the elements of the smallest
+        """Take the case as it failed; `progress` receives the number of probes and the elements of the smallest
         case so far. After `seconds` the search ends with that."""
         self.subject = Subject(prepared, spec)
         self._prepared = prepared
@@ -135,7 +135,7 @@ class Reducer:
                 self._smallest = elements(current)
                 cost = self.subject.cost(current)
                 cheaper = (step for step in steps(self.subject, current) if self.subject.cost(step) < cost)
-                found = next(filter(self._fails_alike, cheaper), None)
+                found = next(filter(self._fails_alike, filter(self.subject.keeps, cheaper)), None)
         return current
 
     def _fails_alike(self, candidate: Candidate) -> bool:

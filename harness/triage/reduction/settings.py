@@ -19,19 +19,15 @@ from harness.triage.reduction.elements import simpler_elements
 def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
     """Yield candidates with all options, then one, at their defaults, and with a lower level of
     optimisation."""
-    yield from filter(subject.keeps, _asking_less(candidate))
+    yield from _asking_less(candidate)
     options = {name: getattr(candidate.options, name) for name in Options.__struct_fields__}
     default = {name: getattr(Options(), name) for name in options}
-    yield from filter(subject.keeps, (candidate._replace(options=Options()),))
+    yield candidate._replace(options=Options())
     for name, value in options.items():
         if value != default[name]:
-            yield from filter(
-                subject.keeps, (candidate._replace(options=Options(**{**options, name: default[name]})),)
-            )
+            yield candidate._replace(options=Options(**{**options, name: default[name]}))
     for level in ("basic", "extended"):
-        yield from filter(
-            subject.keeps, (candidate._replace(options=Options(**{**options, "optimization": level})),)
-        )
+        yield candidate._replace(options=Options(**{**options, "optimization": level}))
 
 
 def _asking_less(candidate: Candidate) -> Iterator[Candidate]:
@@ -53,7 +49,7 @@ def _asking_less(candidate: Candidate) -> Iterator[Candidate]:
 def fewer_inputs(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
     """Yield candidates without one of the inputs that are optional or several."""
     for position in reversed(range(len(candidate.inputs))):
-        yield from filter(subject.keeps, (candidate.without_input(position),))
+        yield candidate.without_input(position)
 
 
 def plainer_dtypes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
@@ -75,7 +71,7 @@ def plainer_dtypes(subject: Subject, candidate: Candidate) -> Iterator[Candidate
                         array = plain(dtype, candidate.shapes[n], payload=subject.payload(candidate.names[n]))
                         tensor = Tensor(dtype, array)
                     changed = None if changed is None or tensor is None else changed.with_input(n, tensor)
-                if changed is not None and subject.keeps(changed):
+                if changed is not None:
                     yield changed
 
 
@@ -104,11 +100,9 @@ def smaller_attributes(subject: Subject, candidate: Candidate) -> Iterator[Candi
     kept."""
     for number, (name, value) in enumerate(candidate.attributes):
         before, after = candidate.attributes[:number], candidate.attributes[number + 1 :]
-        yield from filter(subject.keeps, (candidate._replace(attributes=(*before, *after)),))
+        yield candidate._replace(attributes=(*before, *after))
         for smaller in smaller_values(value):
-            yield from filter(
-                subject.keeps, (candidate._replace(attributes=(*before, (name, smaller), *after)),)
-            )
+            yield candidate._replace(attributes=(*before, (name, smaller), *after))
 
 
 def smaller_values(value: Value) -> Iterator[Value]:
@@ -136,4 +130,4 @@ def older_opsets(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
         return
     for opset in subject.spec.opsets:
         if opset < candidate.opset:
-            yield from filter(subject.keeps, (candidate._replace(opset=opset),))
+            yield candidate._replace(opset=opset)

@@ -123,7 +123,7 @@ def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
 
 
 def _follow(subject: Subject, candidate: Candidate, cuts: tuple[_Cut, ...]) -> Iterator[Candidate]:
-    """Yield the cut candidate that keeps the rules, with attributes and values that follow.
+    """Yield the cut candidate, with attributes and values that follow.
 
     Lists of a value for each dimension lose one of them, numbers come one nearer to zero, index values are
     held within what is left.
@@ -136,9 +136,8 @@ def _follow(subject: Subject, candidate: Candidate, cuts: tuple[_Cut, ...]) -> I
     for shorter in _shorter_lists(cut, dropped=any(each.how in ("drop", "merge") for each in cuts)):
         for attributes in _nearer_numbers(shorter.attributes):
             changed = shorter._replace(attributes=attributes)
-            if subject.keeps(changed):
-                yield changed
-            yield from filter(subject.keeps, _within(subject, changed))
+            yield changed
+            yield from _within(subject, changed)
 
 
 def _shorter_lists(candidate: Candidate, *, dropped: bool) -> Iterator[Candidate]:

@@ -121,3 +121,21 @@ def release(*pointers: int | None) -> None:
     for pointer in pointers:
         if pointer:
             method(pointer, 2, restype=c_uint32)()
+
+
+class Maker:
+    """A COM device that owns what it makes."""
+
+    device: int
+    _owned: list[int]
+
+    def _make(self, slot: int, interface: str, what: str, types: Any, *arguments: Any) -> int:
+        made = c_void_p()
+        check(
+            method(self.device, slot, *types, c_void_p, c_void_p)(
+                *arguments, byref(Guid(interface)), byref(made)
+            ),
+            what,
+        )
+        self._owned.append(int(made.value or 0))
+        return self._owned[-1]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ctypes import addressof, byref, c_int32, c_uint32, c_void_p
 from typing import Any, Tuple
 
-from ..com import ComError, Guid, check, function, library, method, release
+from ..com import ComError, Guid, Maker, check, function, library, method, release
 from ..device import IDML_DEVICE
 from .gpu import DEFAULT, Buffer, DeviceRemoved, Gpu
 from .layouts import BindingProperties, BindingTableDesc, BufferBinding, TypedDesc
@@ -52,7 +52,7 @@ class Bindings:
         return self._at
 
 
-class Api:
+class Api(Maker):
     """A DirectML device on a Direct3D 12 device, with a recorder, an initializer and a binding table that all
     operators share."""
 
@@ -91,17 +91,6 @@ class Api:
         self._bind_persistent: Callable[..., Any]
         self._reset_table: Callable[..., Any]
         self._temporary, self._persistent = Buffer(gpu, DEFAULT), Buffer(gpu, DEFAULT)
-
-    def _make(self, slot: int, interface: str, what: str, types: Any, *arguments: Any) -> int:
-        made = c_void_p()
-        check(
-            method(self.device, slot, *types, c_void_p, c_void_p)(
-                *arguments, byref(Guid(interface)), byref(made)
-            ),
-            what,
-        )
-        self._owned.append(int(made.value or 0))
-        return self._owned[-1]
 
     def compile(self, description: NativeDescription) -> int:
         """Return a compiled operator, which the caller releases; raises ComError of `CreateOperator` or

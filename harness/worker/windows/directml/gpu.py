@@ -7,7 +7,7 @@ import ctypes
 from ctypes import byref, c_int32, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-from ..com import ComError, Guid, check, function, library, method, release
+from ..com import ComError, Guid, Maker, check, function, library, method, release
 from ..device import FEATURE_LEVEL_11_0, ID3D12_DEVICE, IDXGI_FACTORY1
 from .debugging import enable_debug_layer
 from .layouts import HeapProperties, ResourceDesc, Transition
@@ -66,7 +66,7 @@ def create_d3d12_device(device_id: int, *, debug: bool) -> int:
     return int(made.value or 0)
 
 
-class Gpu:
+class Gpu(Maker):
     """An open command list on one queue; `flush` runs what is recorded and opens the list again. Owns all
     that it makes."""
 
@@ -103,17 +103,6 @@ class Gpu:
         self._heap = self.cpu = self.gpu = self._capacity = 0
         self._transition = Transition(0, 0, None, _ALL_SUBRESOURCES, 0, 0)
         self._transition_at = byref(self._transition)
-
-    def _make(self, slot: int, interface: str, what: str, types: Any, *arguments: Any) -> int:
-        made = c_void_p()
-        check(
-            method(self.device, slot, *types, c_void_p, c_void_p)(
-                *arguments, byref(Guid(interface)), byref(made)
-            ),
-            what,
-        )
-        self._owned.append(int(made.value or 0))
-        return self._owned[-1]
 
     def use_descriptors(self, count: int) -> None:
         """Set a heap of at least `count` descriptors on the command list; a larger one replaces that of what
