@@ -296,7 +296,8 @@ class Operator(NamedTuple):
     or that are attributes at older opsets, with their rank, UNKNOWN for any. Where they are given, `outputs` infers the
     outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML call, in place
     of the family. `options` is whatever the family wants to know of its operator, such as the names of
-    DirectML's members. `signature` is that of an operator in a domain of one's own (`harness.model.signatures`).
+    DirectML's members. `seldom` are inputs that the document gives to some providers alone: generated cases have them where
+    they are about them. `signature` is that of an operator in a domain of one's own (`harness.model.signatures`).
     """
 
     name: str
@@ -309,6 +310,7 @@ class Operator(NamedTuple):
     domains: Mapping[str, Callable[[Call], Iterable[Value]]] = {}
     lower: Callable[[str | None, Call], DirectmlCall | None] | None = None
     options: Any = None
+    seldom: tuple[str, ...] = ()
     signature: Mapping[str, Any] | None = None
 
     def kind(self, name: str, kind: str) -> ValueKind:
@@ -325,13 +327,14 @@ class Operator(NamedTuple):
     def broken_rule(self, call: Call) -> str | None:
         """Return the rule that types, shapes, attributes and constants break, the operator's own or its
         family's."""
-        return self.rule(call) or self.family.broken_rule(self, call) or self._unlike_constants(call)
+        return self.rule(call) or self.family.broken_rule(self, call) or self.unlike_constants(call)
 
-    def _unlike_constants(self, call: Call) -> str | None:
+    def unlike_constants(self, call: Call) -> str | None:
+        """Return the rule that a constant breaks which is no list, or no scalar."""
         for name, rank in self.constants.items():
             if name in call.inputs and rank != UNKNOWN:
-                found = len(call.inputs[name].shape)
-                if found > 1 or found < rank:
+                shape = call.inputs[name].shape
+                if len(shape) > 1 or len(shape) < rank or (not rank and shape not in ((), (1,))):
                     return f"{name} is a list" if rank else f"{name} is a scalar"
         return None
 

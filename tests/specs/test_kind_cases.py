@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,17 @@ from harness.model.case import Case, Validity
 from harness.model.caseid import CaseKey
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
-from harness.specs.coverage import kind_cases
+from harness.specs.coverage import kind_cases, kinds
 from harness.specs.coverage.coverage import kind_counts
-from harness.specs.coverage.kind_cases import GENERATED, is_of_kind, left_out
-from harness.specs.coverage.kinds import FLOATS, SeenKinds
+from harness.specs.coverage.kind_cases import GENERATED, is_of_kind
+from harness.specs.coverage.kinds import FLOATS, NARROW, SeenKinds
+from harness.specs.coverage.left_out import left_out
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs, own_spec
 from harness.specs.reading.origins import origins
 from harness.specs.selection import select
 from harness.specs.sweeps.calls import call_of, case_inputs
+from harness.specs.sweeps.sessions import earlier_case
 from tests.plans import plan_of
 
 SOME = ("Gemm", "Gather", "Softmax", "Conv")
@@ -104,6 +107,24 @@ def test_an_input_that_is_no_initializer_anywhere_becomes_one_with_elements() ->
     assert all(case.inputs[0].shape)
 
 
+def test_an_attribute_that_every_case_gives_is_left_out_once() -> None:
+    (case,) = (case for case in generated("ArgMax") if "kind_keepdims_left_out" in case.id)
+    assert "keepdims" not in case.attributes
+
+
+def test_inputs_that_few_providers_take_are_in_the_cases_about_them_alone() -> None:
+    made = [case for case in generated("com.microsoft.MoE") if not (case.source or "").startswith("fc3_")]
+    given = [case for case in made if any(each.name.startswith("fc3_") for each in case.inputs)]
+    assert {(case.source or "").split(" ")[0] for case in given} <= {"fc3_experts_bias", "swiglu_fusion"}
+
+
+def test_where_elements_decide_how_large_an_output_is_another_input_is_larger() -> None:
+    (case,) = (case for case in generated("NonZero") if "kind_after_larger" in case.id)
+    found = earlier_case(case)
+    assert found is not None
+    assert prod(found[0].inputs[0].shape) > prod(case.inputs[0].shape)
+
+
 def test_a_thorough_plan_has_the_same_ones_and_a_report_says_what_they_are_made_of() -> None:
     specs = load_specs([own_spec("Gemm")])
     thorough = [case.id for case in expand(specs, thorough=True).literals if is_of_kind(case)]
@@ -115,23 +136,24 @@ def test_a_thorough_plan_has_the_same_ones_and_a_report_says_what_they_are_made_
 def test_what_is_left_out_is_of_operators_and_kinds_and_has_a_reason() -> None:
     for pattern, entries in left_out().items():
         operator = next(each for each in OPERATORS if fnmatchcase(each, pattern))
+        schemas = [operator_schema(operator, opset) for opset in plan_of(operator).specs[0].opsets]
         names = {
-            each.name
-            for opset in plan_of(operator).specs[0].opsets
-            for each in operator_schema(operator, opset).inputs
+            name
+            for schema in schemas
+            for name in (*schema.attributes, *(each.name for each in (*schema.inputs, *schema.outputs)))
         }
         for entry in entries:
             assert entry.because
             for cell in entry.cells:
                 name, _, kind = cell.partition(" ")
                 assert name in names
-                assert kind in GENERATED
+                assert kind in (*GENERATED, *NARROW)
 
 
 def test_a_cell_that_is_left_out_would_get_a_case_and_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of("Clip")
     assert "Clip:case=kind_input_nan_everywhere" not in origins(plan)
-    monkeypatch.setattr(kind_cases, "left_out", dict)
+    monkeypatch.setattr(kinds, "reasons", lambda _: {})
     made = [case.id for case in kind_cases.kind_cases(plan.specs[0], plan) if "nan_everywhere" in case.id]
     assert made == ["Clip@13:case=kind_input_nan_everywhere;input=float32[3];min=float32[];max=float32[]"]
 

@@ -13,6 +13,7 @@ from harness.model.dtypes import DTYPES
 from harness.model.float_formats import encode
 from harness.specs.coverage.coverage import kind_counts
 from harness.specs.coverage.kinds import FLOATS, INTEGERS, NARROW, KindCount, holding, kinds_of
+from harness.specs.reading.load import own_spec
 from tests.running import harness
 
 CONV = """\
@@ -62,6 +63,25 @@ def test_each_kind_of_elements_is_told_from_ordinary_ones(dtype: str) -> None:
             continue
         assert made is not None
         assert set(kinds_of(dtype, made)) == {kind}, kind
+
+
+def test_an_element_without_a_shape_is_changed_as_well() -> None:
+    made = holding("inf", "float32", np.float32(3))  # type: ignore[arg-type] # what NumPy makes of one element
+    assert made is not None
+    assert made.shape == ()
+    assert np.isposinf(made)
+
+
+def test_a_constant_that_is_a_list_where_a_scalar_is_meant_breaks_a_rule() -> None:
+    (clip,) = kind_counts(api.load([own_spec("Clip")]))
+    assert clip.reasons["min", "over 16"] == "min is a scalar"
+    assert clip.reasons["max", "NaN first"] == "max is a scalar"
+
+
+def test_what_no_definition_says_has_the_reason_of_the_file() -> None:
+    (found,) = kind_counts(api.load([own_spec("OneHot")]))
+    assert found.reasons["depth", "NaN everywhere"].startswith("The depth is a number of classes")
+    assert ("depth", "NaN everywhere") not in found.missing
 
 
 def test_a_cell_has_a_judged_case_or_a_reason_or_is_missing(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from harness.operators.bounded import (
     converted,
     number,
     repeat,
+    sqrt,
     stack,
     swapaxes,
     tanh,
@@ -192,13 +193,14 @@ def rotated(x: Bounded, cos: Bounded, sin: Bounded, interleaved: bool) -> Bounde
 # each query attends to the keys up to its own (causal), with local_window_size to so many before its own; softcap s: s tanh(scores / s)
 # smooth softmax: exp(score) / (sum of exp(score) + exp(head_sink)), head_sink 0 where it is left out
 # of batch b seqlens_k[b] + 1 keys are valid, and query_seqlens[b] queries, usually min(S, seqlens_k[b] + 1); what follows is open
+# with norm weights heads are x / sqrt(mean(x x) + epsilon) weight before they turn
 # a quantised cache holds round(x / scale) of 8 or 4 bits, and queries attend to the numbers that it stands for
 # a cache of C rows for a window W (sliding_window_cache) holds of T keys the last T - G ceil((T - C) / G), G = C - W + 1, all up to C
 def group_query(
     query: Bounded, seqlens_k: Array, call: Call, key: Any = None, value: Any = None, past_key: Any = None,
     past_value: Any = None, cos_cache: Any = None, sin_cache: Any = None, position_ids: Any = None,
     attention_bias: Any = None, head_sink: Any = None, k_scale: Any = None, v_scale: Any = None,
-    query_seqlens: Array | None = None,
+    q_norm_weight: Any = None, k_norm_weight: Any = None, query_seqlens: Array | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Attend by the formula above, a batch at a time, since each has its own length."""
     heads, groups = call.parameter("num_heads"), call.parameter("kv_num_heads")
@@ -207,6 +209,7 @@ def group_query(
         cut = (heads * size, (heads + groups) * size)
         query, key, value = query[..., : cut[0]], query[..., cut[0] : cut[1]], query[..., cut[1] :]
     q, k, v = by_heads(query, heads), by_heads(key, groups), by_heads(value, groups)
+    q, k = _normed(q, q_norm_weight, "q", call), _normed(k, k_norm_weight, "k", call)
     slides = bool(call.parameter("sliding_window_cache"))
     found = []
     for batch, last in enumerate(seqlens_k.reshape(-1).tolist()):
@@ -249,6 +252,15 @@ def group_query(
         () if len(call.outputs) < 4 else [_filled(_filled(each, q.shape[2], 2), most, 3) for each in scores]
     )
     return output, keys, values, *([concatenate(shares)] if shares else [])
+
+
+def _normed(x: Bounded, weight: Any, name: str, call: Call) -> Bounded:
+    """Return heads divided by the root of the mean of their squares, times a weight, where there is one."""
+    if weight is None:
+        return x
+    epsilon = call.parameter(f"{name}_norm_epsilon") or call.parameter("qk_norm_epsilon")
+    normed: Bounded = x / sqrt((x * x).mean((-1,), keepdims=True) + epsilon) * weight
+    return normed
 
 
 def given_up(total: int, cache: Any, call: Call) -> int:
@@ -381,6 +393,8 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
     heads, groups = n["num_heads"], n["kv_num_heads"]
     if heads < 1 or groups < 1 or heads % groups:
         return "kv_num_heads divides num_heads"
+    if ("q_norm_weight" in call.inputs) != ("k_norm_weight" in call.inputs):
+        return "q_norm_weight and k_norm_weight are given together"
     if "key" in call.inputs and n["KV"] != groups * n["H"]:
         return "keys and values have kv_num_heads heads of the size of the queries'"
     if n["sliding_window_cache"]:
@@ -475,7 +489,8 @@ OPERATORS = (
         Dimensioned(
             "query: B S Q; key: B S KV; value: B S KV; past_key: B kv_num_heads P width; past_value: B kv_num_heads P width; seqlens_k: B; "
             "total_sequence_length:  | 1; cos_cache: M R; sin_cache: M R; position_ids: B S; attention_bias: B num_heads S T | 1 1 S T; "
-            "head_sink: num_heads; k_scale: 1 | 1 kv_num_heads 1 H; v_scale: 1 | 1 kv_num_heads 1 H; query_seqlens: B",
+            "head_sink: num_heads; k_scale: 1 | 1 kv_num_heads 1 H; v_scale: 1 | 1 kv_num_heads 1 H; q_norm_weight: H; "
+            "k_norm_weight: H; query_seqlens: B",
             "B S O; B kv_num_heads rows width; B kv_num_heads rows width; B num_heads S T",
             {
                 "H": lambda n: (
@@ -524,6 +539,7 @@ OPERATORS = (
         ),
         bounded(group_query),
         constants={"total_sequence_length": UNKNOWN},
+        seldom=("q_norm_weight",),
     ),
     Operator(
         "com.microsoft.RotaryEmbedding",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from harness.operators.functions import softmax
 
 # p = softmax(router_probs); of the k greatest, divided by their sum if normalize_routing_weights:
 # output = sum over them of p[e] (fc2[e] activation(fc1[e] x + bias1[e]) + bias2[e])
-# swiglu: G sigmoid(alpha G) (L + beta), G = min(g, limit), L = l between -limit and limit, g and l from fc1
+# swiglu: G sigmoid(alpha G) (L + beta), G = min(g, limit), L = l between -limit and limit, g and l from fc1, or of it and fc3
 
 
 def _either(one: Bounded, other: Bounded) -> Bounded:
@@ -34,13 +35,14 @@ _ACTIVATIONS: dict[str, Any] = {
 }
 
 
-def _swiglu(x: Bounded, call: Call) -> Bounded:
+def _parts(x: Bounded, call: Call) -> tuple[Bounded, Bounded]:
+    """Return what one product has of both."""
     half = x.shape[-1] // 2
-    g, up = (
-        (x[..., 0::2], x[..., 1::2])
-        if call.parameter("swiglu_fusion") == 1
-        else (x[..., :half], x[..., half:])
-    )
+    interleaved = call.parameter("swiglu_fusion") == 1
+    return (x[..., 0::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
+
+
+def _swiglu(g: Bounded, up: Bounded, call: Call) -> Bounded:
     limit = call.parameter("swiglu_limit")
     if limit:
         g, up = minimum(g, limit), minimum(maximum(up, -limit), limit)
@@ -52,18 +54,22 @@ def _swiglu(x: Bounded, call: Call) -> Bounded:
 
 def moe(
     input: Bounded, router_probs: Bounded, fc1_experts_weights: Bounded, fc2_experts_weights: Bounded, call: Call,
-    fc1_experts_bias: Any = None, fc2_experts_bias: Any = None, router_weights: Any = None,
+    fc1_experts_bias: Any = None, fc2_experts_bias: Any = None, fc3_experts_weights: Any = None,
+    fc3_experts_bias: Any = None, router_weights: Any = None,
 ) -> Bounded:  # fmt: skip
     """Mix by the formula above, with `router_weights` in place of p; routers that rate two experts alike are not given."""
-    x = input.reshape(-1, input.shape[-1])
+    x = input.reshape(prod(input.shape[:-1]), input.shape[-1])
     found = []
     for e in range(router_probs.shape[-1]):
-        hidden = x @ fc1_experts_weights[e].T
-        hidden = hidden if fc1_experts_bias is None else hidden + fc1_experts_bias[e]
+        hidden = _projected(x, fc1_experts_weights, fc1_experts_bias, e)
         name = call.parameter("activation_type")
-        hidden = _swiglu(hidden, call) if name == "swiglu" else _ACTIVATIONS[name](hidden)
-        y = hidden @ fc2_experts_weights[e].T
-        found.append(y if fc2_experts_bias is None else y + fc2_experts_bias[e])
+        if name != "swiglu":
+            hidden = _ACTIVATIONS[name](hidden)
+        elif fc3_experts_weights is None:
+            hidden = _swiglu(*_parts(hidden, call), call)
+        else:
+            hidden = _swiglu(hidden, _projected(x, fc3_experts_weights, fc3_experts_bias, e), call)
+        found.append(_projected(hidden, fc2_experts_weights, fc2_experts_bias, e))
     every = stack(found, axis=1)
     best = np.argsort(-router_probs.value, axis=-1, kind="stable")[:, : call.parameter("k")]
     rated = softmax(router_probs, -1) if router_weights is None else router_weights
@@ -73,20 +79,30 @@ def moe(
     return mixed.reshape(input.shape)
 
 
+def _projected(x: Bounded, weights: Bounded, bias: Any, expert: int) -> Bounded:
+    y: Bounded = x @ weights[expert].T
+    return y if bias is None else y + bias[expert]
+
+
 def qmoe(
     input: Bounded, router_probs: Bounded, fc1_experts_weights: Array, fc1_scales: Bounded, fc2_experts_weights: Array,
     fc2_scales: Bounded, call: Call, fc1_experts_bias: Any = None, fc2_experts_bias: Any = None,
-    fc1_zero_points: Any = None, fc2_zero_points: Any = None, router_weights: Any = None,
+    fc3_experts_weights: Any = None, fc3_scales: Any = None, fc3_experts_bias: Any = None, fc1_zero_points: Any = None,
+    fc2_zero_points: Any = None, fc3_zero_points: Any = None, router_weights: Any = None,
 ) -> Bounded:  # fmt: skip
     """Mix by the formula above with weights (q - zero_points) scale, without zero points 2**(bits - 1)."""
-    first, second = (
-        _weights(packed, converted(scales, input.arithmetic.form.dtype), zero, call)
+    made: list[Any] = [
+        packed
+        if packed is None
+        else _weights(packed, converted(scales, input.arithmetic.form.dtype), zero, call)
         for packed, scales, zero in (
             (fc1_experts_weights, fc1_scales, fc1_zero_points),
             (fc2_experts_weights, fc2_scales, fc2_zero_points),
+            (fc3_experts_weights, fc3_scales, fc3_zero_points),
         )
-    )
-    return moe(input, router_probs, first, second, call, fc1_experts_bias, fc2_experts_bias, router_weights)
+    ]
+    more = fc1_experts_bias, fc2_experts_bias, made[2], fc3_experts_bias
+    return moe(input, router_probs, made[0], made[1], call, *more, router_weights)
 
 
 def _weights(packed: Array, scales: Bounded, zero: Array | None, call: Call) -> Bounded:
@@ -110,12 +126,18 @@ def _weights(packed: Array, scales: Bounded, zero: Array | None, call: Call) -> 
 def _cannot(n: Dimensions, call: Call) -> str | None:
     if not 0 < n["k"] <= n["E"]:
         return "k experts of those there are"
-    if n["F"] != n["I"] * (2 if call.parameter("activation_type") == "swiglu" else 1):
-        return "fc1 has as many rows as fc2 has columns, twice as many for swiglu"
-    if call.parameter("activation_type") == "swiglu" and n["swiglu_fusion"] not in (1, 2):
-        return "fc3 is fused"
+    swiglu = call.parameter("activation_type") == "swiglu"
+    fused = swiglu and n["swiglu_fusion"] in (1, 2)
+    if n["F"] != n["I"] * (2 if fused else 1):
+        return "fc1 has as many rows as fc2 has columns, twice as many where swiglu is fused"
+    if (swiglu and not fused) != ("fc3_experts_weights" in n["inputs"]):
+        return "fc3 is given with swiglu that is not fused"
+    third = {name for name in n["inputs"] if name.startswith("fc3_")}
+    needed = {"fc3_experts_weights", *(["fc3_scales"] if "fc1_scales" in n["inputs"] else [])}
+    if third and not needed <= third:
+        return "fc3 has weights, and scales where they are quantised"
     rank = 3 if n.get("block_size", 0) else 2
-    apart = (f"fc{m}_{part}" for m in (1, 2) for part in ("scales", "zero_points"))
+    apart = (f"fc{m}_{part}" for m in (1, 2, 3) for part in ("scales", "zero_points"))
     ranks = {len(call.inputs[name].shape) for name in apart if name in call.inputs}
     return (
         None
@@ -130,7 +152,7 @@ OPERATORS = (
         "com.microsoft.MoE",
         Dimensioned(
             "input: T D | B S D; router_probs: T E; fc1_experts_weights: E F D; fc1_experts_bias: E F; fc2_experts_weights: E D I; "
-            "fc2_experts_bias: E D",
+            "fc2_experts_bias: E D; fc3_experts_weights: E I D; fc3_experts_bias: E I",
             "*",
             {"T": lambda n: n["B"] * n["S"]},
             _cannot,
@@ -138,13 +160,16 @@ OPERATORS = (
         ),
         bounded(moe),
         outputs=lambda call: (call.first.shape,),
+        seldom=("fc3_experts_weights",),
     ),
     Operator(
         "com.microsoft.QMoE",
         Dimensioned(
             "input: T D | B S D; router_probs: T E; fc1_experts_weights: E F packed; fc1_scales: E F | E F blocks; fc1_experts_bias: E F; "
             "fc2_experts_weights: E D packed2; fc2_scales: E D | E D blocks2; fc2_experts_bias: E D; "
-            "fc1_zero_points: E zeros | E F zero_blocks; fc2_zero_points: E zeros2 | E D zero_blocks2; router_weights: T E",
+            "fc3_experts_weights: E I packed; fc3_scales: E I | E I blocks; fc3_experts_bias: E I; "
+            "fc1_zero_points: E zeros | E F zero_blocks; fc2_zero_points: E zeros2 | E D zero_blocks2; "
+            "fc3_zero_points: E zeros3 | E I zero_blocks; router_weights: T E",
             "*",
             {
                 "T": lambda n: n["B"] * n["S"],
@@ -155,6 +180,7 @@ OPERATORS = (
                 "blocks2": lambda n: n["I"] // n["block_size"],
                 "zeros": lambda n: -(-n["F"] * n["expert_weight_bits"] // 8),
                 "zeros2": lambda n: -(-n["D"] * n["expert_weight_bits"] // 8),
+                "zeros3": lambda n: -(-n["I"] * n["expert_weight_bits"] // 8),
                 "zero_blocks": lambda n: -(-n["blocks"] * n["expert_weight_bits"] // 8),
                 "zero_blocks2": lambda n: -(-n["blocks2"] * n["expert_weight_bits"] // 8),
             },
@@ -163,12 +189,13 @@ OPERATORS = (
                 "router_probs": UNLIKE,
                 "router_weights": (SCALES,),
                 **dict.fromkeys(
-                    (f"fc{n}_{part}" for n in (1, 2) for part in ("experts_weights", "zero_points")), BITS
+                    (f"fc{n}_{part}" for n in (1, 2, 3) for part in ("experts_weights", "zero_points")), BITS
                 ),
-                **dict.fromkeys(("fc1_scales", "fc2_scales"), (SMALL, SCALES)),
+                **dict.fromkeys(("fc1_scales", "fc2_scales", "fc3_scales"), (SMALL, SCALES)),
             },
         ),
         bounded(qmoe),
         outputs=lambda call: (call.first.shape,),
+        seldom=("fc3_experts_weights",),
     ),
 )

@@ -38,9 +38,9 @@ def scaled_silu(X: Bounded, alpha: float, scale: Bounded | None = None) -> Bound
     return swish(X * alpha if scale is None else X * converted(scale, X.arithmetic.form.dtype), 1.0)
 
 
-# X + Y gate                                                                   (GatedAdd)
-def gated_add(X: Bounded, Y: Bounded, gate: Bounded) -> Bounded:
-    return X + Y * gate
+# X + Y gate, with gate_weight X + Y sigmoid(gate gate_weight)                 (GatedAdd)
+def gated_add(X: Bounded, Y: Bounded, gate: Bounded, gate_weight: Bounded | None = None) -> Bounded:
+    return X + Y * (gate if gate_weight is None else sigmoid(gate @ gate_weight))
 
 
 OPERATORS = (
@@ -68,6 +68,18 @@ OPERATORS = (
     ),
     Operator("com.microsoft.ScaledSiLU", Dimensioned("X: ...; scale: ", "..."), bounded(scaled_silu)),
     Operator(
-        "com.microsoft.GatedAdd", Dimensioned("X: ... C; Y: ... C; gate: ... 1", "... C"), bounded(gated_add)
+        "com.microsoft.GatedAdd",
+        Dimensioned(
+            "X: ... C; Y: ... C; gate: ... K; gate_weight: K 1",
+            "... C",
+            rule=lambda n, _: (
+                None
+                if n["K"] == 1 or "gate_weight" in n["inputs"]
+                else "gate has one element for each row without gate_weight"
+            ),
+            defaults={"K": 1},
+        ),
+        bounded(gated_add),
+        seldom=("gate_weight",),
     ),
 )

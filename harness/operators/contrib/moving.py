@@ -56,7 +56,7 @@ def _no_range(call: Call) -> str | None:
     if any(each.shape not in ((), (1,)) for each in call.inputs.values()):
         return "start, limit and delta have one element"
     delta = call.parameter("delta", 1)
-    return "delta is not 0" if delta in (0, (0,)) else None
+    return "delta is not 0" if delta in (0, (0,)) else generating.without_end(call)
 
 
 def pad(data: Array, call: Call, mode: str, value: Array | None = None) -> Array:
@@ -73,7 +73,7 @@ def _unlike_pads(call: Call) -> str | None:
     pads, *value = call.shapes[1:3]
     if pads[:-1] not in ((), (1,)):
         return "pads is a list, or a matrix of one row"
-    return "value is a scalar or a list" if any(len(each) > 1 for each in value) else None
+    return None if all(each in ((), (1,)) for each in value) else "value is one element"
 
 
 # every window of `size` elements along `dim`, `step` apart, in a last dimension                   (UnfoldTensor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import decode
 from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.computing import Computing
 from harness.operators.formulas import moved
@@ -15,6 +16,12 @@ from harness.operators.formulas import moved
 def dropout(data: Array, call: Call) -> tuple[Array, Array]:
     """Keep everything."""
     return data, np.ones(data.shape, DTYPES[call.outputs[1]].storage if len(call.outputs) > 1 else np.bool_)
+
+
+def _ratio(call: Call) -> float:
+    if "ratio" not in call.constants:
+        return float(call.parameter("ratio", 0.5))
+    return float(decode(call.inputs["ratio"].dtype, call.constants["ratio"]).item())
 
 
 class Dropping(Computing):
@@ -30,7 +37,7 @@ class Dropping(Computing):
         """Training, whose results are random, and a ratio out of range, of which ONNX Runtime says so in every mode."""
         if call.parameter("training_mode", False):
             return "in training the results are random"
-        return None if 0 <= call.parameter("ratio", 0.5) < 1 else "ratio in [0, 1)"
+        return None if 0 <= _ratio(call) < 1 else "ratio in [0, 1)"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape of data, twice."""

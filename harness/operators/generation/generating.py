@@ -63,7 +63,8 @@ def span(start: Any, limit: Any, delta: Any, call: Call) -> Any:
     if not isinstance(start, Bounded):
         return np.arange(*(int(each) for each in (start, limit, delta)), dtype=start.dtype)
     first, last, step = (float(each.value) for each in (start, limit, delta))
-    count = max(ceil((last - first) / step), 0)
+    steps = (last - first) / step
+    count = ceil(steps) if steps > 0 else 0
     if not all((4 * each).is_integer() for each in (first, step)):
         return prefix_sums(
             Bounded(np.array([first, *[step] * count])[:count], np.zeros(count), start.arithmetic), 0
@@ -180,7 +181,19 @@ def _no_shape(call: Call) -> str | None:
 def _no_range(call: Call) -> str | None:
     if any(each.shape for each in call.inputs.values()):
         return "start, limit and delta are scalars"
-    return "delta is not 0" if call.parameter("delta", 1) == 0 else None
+    return "delta is not 0" if call.parameter("delta", 1) == 0 else without_end(call)
+
+
+def without_end(call: Call) -> str | None:
+    """Say whether (limit - start) / delta is infinite or NaN."""
+    given = {name: call.parameter(name) for name in call.inputs}
+    first, last, step = (
+        float(np.asarray(given.get(name, 1.0), np.float64).reshape(-1)[0])
+        for name in ("start", "limit", "delta")
+    )
+    with np.errstate(all="ignore"):
+        count = np.divide(last - first, step)
+    return None if count < np.inf else "the number of elements is finite"
 
 
 class OneHot(Indexing):

@@ -32,7 +32,7 @@ from harness.model.dtypes import Array
 from harness.operators import COLLECTED, VARIABLE
 from harness.operators.base import Call, Operator, TensorType
 from harness.specs.cache import digests, kept
-from harness.specs.coverage import kind_cases
+from harness.specs.coverage.left_out import left_out_file
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps import family_sweeps
 from harness.specs.sweeps.combination import CallGroup, Input, SweepStep
@@ -108,7 +108,7 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
 
 
 def _path(spec: LoadedSpec) -> Path:
-    shared = _files(family_sweeps.folder()) + _files(kind_cases.left_out_file().parent)
+    shared = _files(family_sweeps.folder()) + _files(left_out_file().parent)
     total = sha256(digests.code(*kept.ROOMS) + shared + spec.source.digest)
     return cache_folder("plans") / f"{spec.model.operator}-{total.hexdigest()[:16]}.pickle"
 

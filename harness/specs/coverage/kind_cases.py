@@ -10,23 +10,19 @@ rule, or of which the formula claims no result, becomes no case, and its cell st
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
-from functools import cache
+from functools import partial
 from itertools import islice
 from math import prod
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import yaml
 
 from harness.model.case import CONSTANTS, Case, Options, Tensor, TensorSpec
 from harness.model.caseid import CaseKey, option_terms
 from harness.model.expected import Approx
 from harness.model.reference.kernels import registered
 from harness.model.target_info import CPU, DML, TargetInfo
-from harness.operators.base import Call
+from harness.operators.base import Call, Operator
 from harness.operators.directml.levels import levels, levels_of
 from harness.specs.coverage.kinds import (
     EMPTY,
@@ -34,6 +30,7 @@ from harness.specs.coverage.kinds import (
     FLOATS,
     INITIALIZER,
     INTEGERS,
+    LEFT_OUT,
     RANKS,
     SESSIONS,
     UNDECLARED,
@@ -44,12 +41,13 @@ from harness.specs.coverage.kinds import (
     changed_calls,
     count_kinds,
 )
+from harness.specs.coverage.left_out import reasons
 from harness.specs.reading.literal_cases import literal_id
-from harness.specs.reading.load import LoadedSpec, default_folder
+from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps import sessions
 from harness.specs.sweeps.calls import call_of
 
-GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER)
+GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER, LEFT_OUT)
 """The kinds that cases are generated of, an extent before those that it has as well."""
 PREFIX = "kind_"
 """What the names of generated cases begin with: the query `case=kind_*` selects them."""
@@ -57,60 +55,32 @@ _TRIED = 12
 """Changed calls whose results are asked of the formula for a cell."""
 _BASES = 60
 """Bases that are changed for a cell."""
-_SEVERAL, _LARGE = 3, 10_000
-"""Elements of an input whose first differs from its last; elements of which no result is computed here."""
+_SEVERAL, _LARGE, _LONG = 3, 10_000, 50_000
+"""Elements of an input whose first differs from its last; elements of which no result is computed here, and where an
+extent is long."""
 _USUAL = "float32"
 _BEYOND = (*INTEGERS, "inf", "-inf", "largest")
 """Kinds that make an output too large to compute where elements alone decide how large it is."""
 _SIGNED = {"-inf": "minus_inf", "-0": "minus_zero"}
 
 
-class CellsWithoutCase(NamedTuple):
-    """Cells of an operator, an input and a kind each, that get no case, and why."""
-
-    cells: tuple[str, ...]
-    because: str
-
-
-@cache
-def left_out() -> dict[str, tuple[CellsWithoutCase, ...]]:
-    """Read what gets no case, by operator or by a pattern of operators."""
-    tree: dict[str, list[dict[str, Any]]] = yaml.safe_load(left_out_file().read_bytes())
-    return {
-        operator: tuple(CellsWithoutCase(tuple(entry["cells"]), entry["because"]) for entry in entries)
-        for operator, entries in tree.items()
-    }
-
-
-def left_out_file() -> Path:
-    """Return the file beside the specs."""
-    return default_folder() / "kinds" / "left_out.yaml"
-
-
 def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
     """Yield the generated cases of a spec whose other cases are `cases`."""
     seen, written = SeenKinds(spec), {each.name for each in spec.model.cases}
-    without = {
-        cell
-        for pattern, entries in left_out().items()
-        if fnmatchcase(spec.model.operator, pattern)
-        for entry in entries
-        for cell in entry.cells
-    }
     for case in cases:
         if case.directml is None and case.options.variant is None:
             seen.add(case, 0)
-    ranked = sorted(seen.valid, key=_rank)
+    ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
     missing = (cell for cell in count_kinds(seen).missing if cell[1] in GENERATED)
     for cell in sorted(missing, key=lambda cell: EXTENTS.get(cell[1], 0), reverse=True):
-        if cell in seen.judged or _name(cell) in written or " ".join(cell) in without:
+        if cell in seen.judged or _name(cell) in written:
             continue
         made = _made(seen, ranked, cell)
         if made is not None:
             seen.judged.update(seen.cells(made, 0))
             yield made
     for kind in SESSIONS:
-        if ("", kind) not in seen.judged and kind not in without:
+        if ("", kind) not in seen.judged and kind not in reasons(spec.model.operator):
             yield from _in_session(seen, ranked, kind)
 
 
@@ -123,7 +93,7 @@ def _in_session(seen: SeenKinds, ranked: Iterable[Witness], kind: str) -> Iterat
     for case, call, _ in ranked:
         options = msgspec.structs.replace(case.options, after=kind.removeprefix("after "))
         given = all(map(prod, call.shapes)) and case.literals is None
-        if given and sessions.refusal(seen.operator, call, options) is None:
+        if given and sessions.refusal(seen.operator, call, options, by_inputs=True) is None:
             yield _with_options(case, kind, options)
             return
 
@@ -155,25 +125,29 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
         if can_change(each, name, kind)
         and not (kind in _BEYOND and each.call.constants and not any(each.call.shapes))
     ]
-    if kind in (*RANKS, *EXTENTS, INITIALIZER):
-        own.sort(key=lambda each: not all(tensor.array.size for tensor in each.tensors.values()))
+    if kind in (*RANKS, *EXTENTS, INITIALIZER, LEFT_OUT):
+        own.sort(
+            key=lambda each: (
+                _flat(each, name) or not all(tensor.array.size for tensor in each.tensors.values())
+            )
+        )
     elif kind in FLOATS + INTEGERS:
         own.sort(key=lambda each: _few(each, name))
     changed = (
-        (base, call, tensors)
+        each
         for base in own[:_BASES]
-        for call, tensors, rule in changed_calls(seen.operator, base, name, kind)
+        for each, rule in changed_calls(seen.operator, base, name, kind)
         if rule is None
     )
-    for base, call, tensors in islice(changed, _TRIED):
-        if _claimed(seen, call, tensors):
-            made = _case(seen.spec, base.case, cell, tensors)
+    for each in islice(changed, _TRIED):
+        if _claimed(seen, each.call, each.tensors, _LONG if kind in EXTENTS else _LARGE):
+            made = _case(seen.spec, each.case, cell, each.tensors)
             if cell in seen.cells(made, 0):
                 return made
     return None
 
 
-def _rank(base: Witness) -> tuple[object, ...]:
+def _rank(operator: Operator, base: Witness) -> tuple[object, ...]:
     """Return what orders bases: those that providers have kernels for first, then those that leave out the least."""
     case, call, _ = base
     types = {name.split(".")[0]: each.dtype for name, each in call.inputs.items()}
@@ -185,6 +159,7 @@ def _rank(base: Witness) -> tuple[object, ...]:
     plain = Options(outputs=options.outputs, omit=options.omit, optionals=options.optionals)
     return (
         kernels[0],
+        not types.keys().isdisjoint(operator.seldom),
         -len(types) - len(case.attributes),
         kernels[1],
         options != plain,
@@ -192,6 +167,11 @@ def _rank(base: Witness) -> tuple[object, ...]:
         _USUAL not in types.values(),
         sum(map(prod, call.shapes)),
     )
+
+
+def _flat(base: Witness, name: str) -> bool:
+    """Say whether an input is a scalar."""
+    return not any(tensor.array.ndim for each, tensor in base.tensors.items() if each.split(".")[0] == name)
 
 
 def _few(base: Witness, name: str) -> bool:
@@ -202,12 +182,12 @@ def _few(base: Witness, name: str) -> bool:
     )
 
 
-def _claimed(seen: SeenKinds, call: Call, tensors: Mapping[str, Tensor]) -> bool:
+def _claimed(seen: SeenKinds, call: Call, tensors: Mapping[str, Tensor], most: int) -> bool:
     """Say whether the formula claims anything of a call; none is asked of one whose outputs are large."""
     operator = seen.operator
     try:
         shapes = operator.family.output_shapes(operator, call)
-        if any(prod(map(abs, shape)) > _LARGE for shape in (*shapes, *call.shapes)):
+        if any(prod(map(abs, shape)) > most for shape in (*shapes, *call.shapes)):
             return False
         levels(operator, call, seen.spec.directml, False)
         expected = operator.oracle(call, tensors, "opencl")

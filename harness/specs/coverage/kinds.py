@@ -8,11 +8,12 @@ when it is changed to have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from harness.model.case import CONSTANTS, Case, Tensor, Validity
@@ -21,6 +22,7 @@ from harness.model.onnx_schemas import operator_schema
 from harness.model.operator_schema import OperatorSchema, Parameter
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
+from harness.specs.coverage.left_out import reasons
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps.calls import call_of, case_inputs
 
@@ -31,7 +33,8 @@ EXTENTS = {f"over {extent}": extent for extent in (16, 64, 256, 1024)}
 RANKS = ("scalar", "rank 5")
 SHAPES = (*RANKS, *EXTENTS)
 INITIALIZER = "initializer"
-GIVEN = (INITIALIZER, "left out")
+LEFT_OUT = "left out"
+GIVEN = (INITIALIZER, LEFT_OUT)
 NARROW = tuple(name for name, entry in DTYPES.items() if entry.narrow)
 UNDECLARED = "undeclared"
 SESSIONS = ("after same", "after larger", "after smaller", UNDECLARED)
@@ -94,7 +97,7 @@ def holding(kind: str, dtype: str, array: Array) -> Array | None:
     entry = DTYPES[dtype]
     if not array.size or not (entry.is_float if kind in FLOATS else entry.is_integer):
         return None
-    made: Array = array.copy()
+    made: Array = np.array(array)  # of an element as well
     if kind in INTEGERS:
         made.flat[0] = dict(zip(INTEGERS, entry.limits[:2], strict=True))[kind]
         return made
@@ -146,9 +149,9 @@ class SeenKinds:
         opset = operator_schema(case.operator, case.opset)
         given = {spec.name.split(".")[0] for spec in case.inputs}
         yield from (
-            (each.name, "left out") for each in opset.inputs if each.optional and each.name not in given
+            (each.name, LEFT_OUT) for each in opset.inputs if each.optional and each.name not in given
         )
-        yield from ((name, "left out") for name in opset.attributes if name not in case.attributes)
+        yield from ((name, LEFT_OUT) for name in opset.attributes if name not in case.attributes)
         if case.options.after is not None:
             yield "", f"after {case.options.after}"
         if case.options.shapes == UNDECLARED and case.validity is Validity.INVALID:
@@ -158,7 +161,8 @@ class SeenKinds:
         for spec in case.inputs:
             name, rank = spec.name.split(".")[0], len(spec.shape)
             yield from ((name, spec.dtype),) if spec.dtype in NARROW else ()
-            self.rank[name] = max(rank, self.rank.get(name, 0))
+            if case.validity is not Validity.INVALID:
+                self.rank[name] = max(rank, self.rank.get(name, 0))
             constant = spec.name in self.operator.constants and CONSTANTS in frozen
             yield from ((name, INITIALIZER),) if constant or spec.name in frozen else ()
             yield from ((name, EMPTY[n]) for n, extent in enumerate(spec.shape[: len(EMPTY)]) if not extent)
@@ -195,8 +199,10 @@ class SeenKinds:
 def count_kinds(seen: SeenKinds) -> KindCount:
     """Count the cells of an operator."""
     found = KindCount(seen.operator.name, [], [], {})
+    told = reasons(seen.operator.name)
     for cell in dict.fromkeys(_possible(seen)):
-        reason = None if cell in seen.judged else seen.open.get(cell) or _reason(seen, *cell)
+        why = told.get(" ".join(cell).strip()) or seen.open.get(cell)
+        reason = None if cell in seen.judged else why or _reason(seen, *cell)
         if cell in seen.judged:
             found.covered.append(cell)
         elif reason is not None:
@@ -229,7 +235,7 @@ def _possible(seen: SeenKinds) -> Iterator[Cell]:
         )
         yield from ((each.name, kind) for kind in kinds)
     for schema in schemas:
-        yield from ((name, "left out") for name in schema.attributes)
+        yield from ((name, LEFT_OUT) for name in schema.attributes)
     yield from (("", kind) for kind in SESSIONS)
 
 
@@ -239,12 +245,18 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
         return None
     if kind == UNDECLARED:
         return None if seen.refused else "no rule concerns shapes"
-    if kind == "left out":
-        attribute = operator_schema(seen.operator.name, seen.spec.opsets[-1]).attributes.get(name)
-        return "ONNX requires the attribute" if attribute and attribute.required else None
+    if kind in SESSIONS and not any(
+        operator_schema(seen.operator.name, opset).inputs for opset in seen.spec.opsets
+    ):
+        return "a graph without inputs has one call"
+    schemas = [operator_schema(seen.operator.name, opset) for opset in seen.spec.opsets]
+    having = [schema.attributes[name] for schema in schemas if name in schema.attributes]
+    if kind == LEFT_OUT and having and all(each.required for each in having):
+        return "ONNX requires the attribute"
     rules: list[str] = []
-    for witness in list(seen.witnesses.get(name, {}).values()):
-        for _, _, rule in changed_calls(seen.operator, witness, name, kind):
+    looked = seen.valid if kind == LEFT_OUT else seen.witnesses.get(name, {}).values()
+    for witness in list(looked):
+        for _, rule in changed_calls(seen.operator, witness, name, kind):
             if rule is None:
                 return None
             rules.append(rule)
@@ -252,21 +264,26 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
 
 
 def can_change(witness: Witness, name: str, kind: str) -> bool:
-    """Say whether a case has an input whose type, or whose dimensions, can have a kind."""
+    """Say whether a case has an input whose type, or whose dimensions, can have a kind, or what can be left out."""
     own = [each for given, each in witness.tensors.items() if given.split(".")[0] == name]
-    if kind in EMPTY:
+    if kind in EMPTY[1:]:
         return any(each.array.ndim > EMPTY.index(kind) for each in own)
     if kind in FLOATS + INTEGERS:
         return any(DTYPES[each.dtype].is_float == (kind in FLOATS) and each.array.size for each in own)
-    return bool(own)
+    return bool(own) or (kind == LEFT_OUT and name in witness.case.attributes)
 
 
 def changed_calls(
     operator: Operator, witness: Witness, name: str, kind: str
-) -> Iterator[tuple[Call, dict[str, Tensor], str | None]]:
-    """Yield the call of a case changed to have a kind with the rule that it then breaks: in this input alone, and in all
+) -> Iterator[tuple[Witness, str | None]]:
+    """Yield a case changed to have a kind with the rule that it then breaks: in this input alone, and in all
     that have the changed extents. A change by which the rules cannot be asked is none."""
-    _, call, tensors = witness
+    case, call, tensors = witness
+    if kind == LEFT_OUT:
+        changed = _without(witness, name)
+        if changed is not None:
+            yield from _asked(operator, [changed])
+        return
     own = next(each for each in tensors if each.split(".")[0] == name)
     for arrays in _changes(
         {each: tensor.array for each, tensor in tensors.items()}, own, tensors[own].dtype, kind
@@ -276,20 +293,44 @@ def changed_calls(
         }
         inputs = {each: TensorType(tensor.dtype, tensor.array.shape) for each, tensor in given.items()}
         constants = {each: given[each].array for each in call.constants}
-        changed = call._replace(inputs=inputs, constants=constants)
+        yield from _asked(operator, [Witness(case, call._replace(inputs=inputs, constants=constants), given)])
+
+
+def _asked(operator: Operator, changed: Iterable[Witness]) -> Iterator[tuple[Witness, str | None]]:
+    for each in changed:
         try:
             with np.errstate(all="ignore"):
-                rule = operator.broken(changed, given)
+                yield each, operator.unlike_constants(each.call) or operator.broken(each.call, each.tensors)
         except (ValueError, KeyError, IndexError, ArithmeticError, TypeError):
             continue
-        yield changed, given, rule
+
+
+def _without(witness: Witness, name: str) -> Witness | None:
+    """Return a case without an attribute or an input; None where it has none or the rest is no call."""
+    case, _, tensors = witness
+    kept = [number for number, spec in enumerate(case.inputs) if spec.name.split(".")[0] != name]
+    if name not in case.attributes and len(kept) == len(case.inputs):
+        return None
+    changed = msgspec.structs.replace(
+        case,
+        attributes={each: value for each, value in case.attributes.items() if each != name},
+        inputs=tuple(case.inputs[number] for number in kept),
+        literals=case.literals and tuple(case.literals[number] for number in kept),
+    )
+    try:
+        call = call_of(changed)
+    except (ValueError, KeyError, IndexError, TypeError):
+        return None
+    return Witness(changed, call, {each: tensors[each] for each in call.inputs})
 
 
 def _changes(arrays: Mapping[str, Array], own: str, dtype: str, kind: str) -> Iterator[dict[str, Array]]:
     shape = arrays[own].shape
     if kind in FLOATS + INTEGERS:
-        made = holding(kind, dtype, arrays[own])
-        yield from [{own: made}] if made is not None else []
+        few = kind in _ENDS and arrays[own].size == 1
+        for wide in _with_two(arrays, own) if few else [{own: arrays[own]}]:
+            made = holding(kind, dtype, wide[own])
+            yield from [wide | {own: made}] if made is not None else []
         return
     if kind == INITIALIZER:
         yield {}
@@ -299,18 +340,37 @@ def _changes(arrays: Mapping[str, Array], own: str, dtype: str, kind: str) -> It
         yield {own: np.resize(arrays[own], whole)}
         yield {each: np.resize(array, whole) for each, array in arrays.items() if array.shape == shape}
         return
-    extent = EXTENTS.get(kind, -1) + 1
-    for place, old in enumerate(shape):
-        if kind in EMPTY and EMPTY.index(kind) != place:
-            continue
-        shapes = {own: (*shape[:place], extent, *shape[place + 1 :])}
-        others = {each: array.shape for each, array in arrays.items() if each != own}
-        at_place = {
-            each: (*other[:place], extent, *other[place + 1 :])
-            for each, other in others.items()
-            if other[place : place + 1] == (old,)
-        }
-        anywhere = {each: tuple(extent if n == old else n for n in other) for each, other in others.items()}
-        for more in ({}, at_place, anywhere):
-            if all(prod(each) < _LARGE * _WITNESSES for each in more.values()):
-                yield {each: np.resize(arrays[each], to) for each, to in (shapes | more).items()}
+    if not shape and kind not in EMPTY[1:]:
+        yield {own: np.resize(arrays[own], (EXTENTS.get(kind, -1) + 1,))}
+    for place in range(len(shape)):
+        if kind not in EMPTY or EMPTY.index(kind) == place:
+            yield from _stretched(arrays, own, place, EXTENTS.get(kind, -1) + 1)
+
+
+_ENDS = ("NaN first", "NaN last")
+
+
+def _with_two(arrays: Mapping[str, Array], own: str) -> Iterator[dict[str, Array]]:
+    """Yield changes by which an input of one element has two, a first and a last one."""
+    shape = arrays[own].shape
+    for place in range(len(shape)):
+        yield from _stretched(arrays, own, place, 2)
+    if not shape:
+        yield {own: np.resize(arrays[own], (2,))}
+
+
+def _stretched(arrays: Mapping[str, Array], own: str, place: int, extent: int) -> Iterator[dict[str, Array]]:
+    """Yield an input with another extent: alone, with the others that have it at the same place, and with all that have it."""
+    shape = arrays[own].shape
+    old = shape[place]
+    shapes = {own: (*shape[:place], extent, *shape[place + 1 :])}
+    others = {each: array.shape for each, array in arrays.items() if each != own}
+    at_place = {
+        each: (*other[:place], extent, *other[place + 1 :])
+        for each, other in others.items()
+        if other[place : place + 1] == (old,)
+    }
+    anywhere = {each: tuple(extent if n == old else n for n in other) for each, other in others.items()}
+    for more in ({}, at_place, anywhere):
+        if all(prod(each) < _LARGE * _WITNESSES for each in more.values()):
+            yield {each: np.resize(arrays[each], to) for each, to in (shapes | more).items()}

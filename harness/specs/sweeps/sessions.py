@@ -6,7 +6,8 @@ dimension, counted from the left or from the right, in as many inputs as the ope
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from math import prod
 
 import msgspec
@@ -17,14 +18,15 @@ from harness.operators.base import UNKNOWN, Call, Operator, Shape
 from harness.specs.sweeps.calls import call_of
 
 
-def refusal(operator: Operator, call: Call, options: Options) -> str | None:
+def refusal(operator: Operator, call: Call, options: Options, *, by_inputs: bool = False) -> str | None:
     """Say why a call with such options can have no such call before it; None if it can."""
     after = options.after
     if after is None:
         return None
     if after != "same" and (options.shapes == "static" or options.initializer is not None):
         return f"after={after}: a graph with static shapes or an initializer runs calls of one size"
-    return None if earlier(operator, call, after) is not None else f"after={after}: no such call"
+    found = earlier(operator, call, after, by_inputs=by_inputs)
+    return None if found is not None else f"after={after}: no such call"
 
 
 def earlier_case(case: Case) -> tuple[Case, Call] | None:
@@ -32,7 +34,7 @@ def earlier_case(case: Case) -> tuple[Case, Call] | None:
     after = case.options.after
     if after is None:
         return None
-    shapes = earlier(OPERATORS[case.operator], call_of(case), after)
+    shapes = earlier(OPERATORS[case.operator], call_of(case), after, by_inputs=True)
     assert shapes is not None, f"{case.id}: specs refuse what has no earlier call"
     inputs = tuple(
         msgspec.structs.replace(spec, shape=shape) for spec, shape in zip(case.inputs, shapes, strict=True)
@@ -41,13 +43,33 @@ def earlier_case(case: Case) -> tuple[Case, Call] | None:
     return before, call_of(before)
 
 
-def earlier(operator: Operator, call: Call, after: After) -> tuple[Shape, ...] | None:
+def earlier(
+    operator: Operator, call: Call, after: After, *, by_inputs: bool = False
+) -> tuple[Shape, ...] | None:
     """Return the shapes of the inputs of a call that is as large, or whose first output that is no scalar is larger
-    or smaller, with as many outputs; None where no dimension gives one."""
+    or smaller, with as many outputs; None where no dimension gives one. With `by_inputs` the inputs are larger or
+    smaller then: elements decide how large some outputs are, and others are always alike."""
     if after == "same":
         return call.shapes
+    larger = after == "larger"
     own = _elements(operator, call)
-    for shapes in _scaled(call, larger=after == "larger"):
+    for shapes, other in _others(operator, call, _scaled(call, larger=larger)):
+        there = _elements(operator, other)
+        if there > own if larger else 0 < there < own:
+            return shapes
+    scaled = chain(_scaled(call, larger=larger), _one_extent(call, larger=larger)) if by_inputs else ()
+    size = sum(map(prod, call.shapes))
+    for shapes, _ in _others(operator, call, scaled):
+        if (sum(map(prod, shapes)) > size) == larger:
+            return shapes
+    return None
+
+
+def _others(
+    operator: Operator, call: Call, scaled: Iterable[tuple[Shape, ...]]
+) -> Iterator[tuple[tuple[Shape, ...], Call]]:
+    """Yield those shapes that give a valid call with as many outputs, with this call."""
+    for shapes in scaled:
         inputs = {
             name: each._replace(shape=shape)
             for (name, each), shape in zip(call.inputs.items(), shapes, strict=True)
@@ -55,12 +77,19 @@ def earlier(operator: Operator, call: Call, after: After) -> tuple[Shape, ...] |
         other = call._replace(inputs=inputs)
         if operator.broken_rule(other) is not None or not _same_kinds(operator, call, other):
             continue
-        if operator.family.output_count(operator, other) != operator.family.output_count(operator, call):
-            continue
-        there = _elements(operator, other)
-        if there > own if after == "larger" else 0 < there < own:
-            return shapes
-    return None
+        if operator.family.output_count(operator, other) == operator.family.output_count(operator, call):
+            yield shapes, other
+
+
+def _one_extent(call: Call, *, larger: bool) -> Iterator[tuple[Shape, ...]]:
+    """Yield shapes with an extent of the first input twice as large, or half, wherever inputs have it."""
+    for extent in dict.fromkeys(call.shapes[0] if call.shapes else ()):
+        other = 2 * extent if larger else extent // 2
+        if other:
+            yield tuple(
+                shape if name in call.constants else tuple(other if n == extent else n for n in shape)
+                for name, shape in zip(call.inputs, call.shapes, strict=True)
+            )
 
 
 def _same_kinds(operator: Operator, call: Call, other: Call) -> bool:
