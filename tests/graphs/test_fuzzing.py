@@ -160,7 +160,7 @@ class TestCommand:
         [
             (
                 ("--graph", "ReluClop", "--spec", SPECS / "graphs" / "ReluClip.yaml"),
-                "no pattern is named 'ReluClop'; did you mean 'ReluClip'?",
+                "no pattern is named 'ReluClop'; did you mean 'ReluClip'?; allowed: ReluClip",
             ),
             (("-t", "cpu"), "name an OPERATOR, or say --graph"),
         ],

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from harness.compile.graphs import compile_case
 from harness.model.case import Tensor, TensorValue
 from harness.model.diff import compare
-from harness.model.dtypes import Array
+from harness.model.dtypes import DTYPES, Array
 from tests.mutants.any_operator import Sample, samples
 
 constants = cache(partial(samples, "Constant"))
@@ -30,6 +30,10 @@ def test_all_forms_are_those_of_the_reference() -> None:
         (found,) = ReferenceEvaluator(ModelProto.FromString(graph.model)).run(None, {})
         dtype = sample.call.outputs[0]
         array = np.asarray(found, object if dtype == "string" else None)
+        if (
+            DTYPES[dtype].narrow and DTYPES[dtype].is_integer
+        ):  # whose bits the reference does not extend by the sign
+            array = array.astype(DTYPES[dtype].storage)
         assert compare(sample.expected[0], Tensor(dtype, array)).diff is None, sample.case.id
 
 

@@ -18,6 +18,7 @@ from harness.model.caseid import parse
 from harness.model.errors import UsageError
 from harness.model.facets import Facets, facets
 from harness.model.result import Accuracy, Diff, Error, Memory, NanBits, Repeats, Result
+from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.results import columns
 from harness.results.runfile import RunReader, lines, run_file
@@ -25,7 +26,17 @@ from harness.results.tables import Tables
 from tests.histories import CASE
 from tests.histories import write_run as write_history
 from tests.running import complaint, harness
-from tests.synthetic import ABSENT, CPU, ENTRIES, header, results, write_explained, write_results
+from tests.synthetic import (
+    ABSENT,
+    CPU,
+    DML,
+    ENTRIES,
+    explained,
+    header,
+    results,
+    write_explained,
+    write_results,
+)
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "columns"
 LARGEST = 2**64 - 1
@@ -152,7 +163,21 @@ def test_what_follows_from_a_result(tmp_path: Path) -> None:
     assert rows(path, "SELECT reading, opset, origin, types FROM results") == expected
 
 
-def test_reports_of_columns_beside_a_long_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _counted_apart(result: Result, number: int) -> Result:
+    """Give a pass a nearness to its bound, and what is known one of two entries, so that neighbours differ in these
+    alone."""
+    if result.expectation == 3:
+        return msgspec.structs.replace(result, expectation=(3, 13)[number % 7 > 3])
+    if result.outcome is not Outcome.PASS:
+        return result
+    near = Accuracy((37 * number % 101) / 101, float(53 * number % 97), (0, 4)[number % 5 == 0], 4)
+    return msgspec.structs.replace(result, accuracy=near)
+
+
+@pytest.mark.parametrize("targets", [{"cpu": CPU, "dml": DML}, {"cpu": CPU}], ids=["two", "one"])
+def test_reports_of_columns_beside_a_long_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, targets: dict[str, TargetInfo]
+) -> None:
     """They count rows that are alike together, and have the bytes of those that count line by line: with several
     targets, known deviations, bounds and unexpected results."""
     for place in ("results.counted.LONG", "render.html.WHOLE", "render.page_cases.WHOLE"):
@@ -165,7 +190,13 @@ def test_reports_of_columns_beside_a_long_run(tmp_path: Path, monkeypatch: pytes
         return add(tables, result, number)
 
     monkeypatch.setattr(Tables, "add", counted)
-    run = write_results(tmp_path / "run.jsonl", list(results(700, faults=0.1)), entries=ENTRIES)
+    alike = [
+        msgspec.structs.replace(result, case=result.case.replace("sweep=", f"sweep=s{number}_"))
+        for number in range(12)
+        for result in explained(list(results(60, targets, faults=0.1)))
+    ]
+    found = list(map(_counted_apart, alike, range(len(alike))))
+    run = write_results(tmp_path / "run.jsonl", found, targets, entries=ENTRIES)
     said = {}
     for beside in (False, True):
         if beside:
