@@ -116,6 +116,7 @@ SURVIVORS = (
     Survivor("Random*", "input (read|with) .*", "the elements do not matter"),
     Survivor("Random*", "rank [06]|static shapes", "one element, or eight, may be any of its law; without inputs no shape is declared"),
     Survivor("QLinearMatMul", ".* of float8.* in version any", "ONNX does not say to what products of floats of 8 bits are rounded"),
+    Survivor("com.microsoft.GatedAdd", "gate_weight read by columns", "a column of one element a row is the same either way"),
     Survivor("com.microsoft.QMoE", "fc._experts_weights of float8e4m3fn in version any", "bytes alone have a formula"),
     Survivor("Random*", "float.* digits", "a law is that of numbers of fewer digits as well"),
     Survivor("Bernoulli", "float.* digits", "a probability of fewer digits is as good as the same"),
