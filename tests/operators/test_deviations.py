@@ -10,7 +10,7 @@ from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.operators import OPERATORS
-from harness.operators.base import TensorType
+from harness.operators.base import Call, TensorType
 from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.specs.expectations.expectations import load_expectations
 from harness.specs.sweeps.calls import make_call
@@ -316,3 +316,50 @@ def test_each_formula_is_named_by_an_entry() -> None:
     """One that no entry names is left over."""
     named = {(each.entry.gives or "").partition(" of ")[0] for each in load_expectations().entries}
     assert DEVIATIONS.keys() - named == set()
+
+
+def test_scales_of_a_product_are_multiplied_in_float32() -> None:
+    """1e20 * 1e20 and 1e20 / 1e-20 are beyond float32, 1e-30 / 1e20 is below; 3 / 2 is within. The product is -2."""
+    matrix = tensor("float32", [[1]])
+    call, inputs = call_of("MatMul", [matrix, matrix]), {"A": matrix, "B": matrix}
+
+    def oracle(asked: Call, *_: object) -> tuple[Expected, ...]:
+        given_ = asked.attributes
+        assert [given_[name] for name in ("scale", "factor", "after")] == ["Mul", (1.0,), "Mul"]
+        value = np.array([[-2.0]]) * np.float64(str(given_["other"]))
+        return (Approx("float32", value, np.full((1, 1), 3.0)),)
+
+    known = OPERATORS["MatMul"]._replace(oracle=oracle)
+    results = []
+    for factor, after, other in (
+        (1e20, "Mul", 1e20),
+        (1e20, "Div", 1e-20),
+        (1e-30, "Div", 1e20),
+        (3.0, "Div", 2.0),
+    ):
+        scaled: dict[str, Value] = {"scale": "Mul", "factor": (factor,), "after": after, "other": other}
+        asked = Deviating(known, call._replace(attributes=scaled), inputs, "ieee")
+        (found,) = DEVIATIONS["scales_multiplied_in_float32"](asked)
+        assert isinstance(found, Approx)
+        results.append((float(found.value[0, 0]), float(found.bound[0, 0])))
+    assert results == [(-np.inf, 0), (-np.inf, 0), (0, 3), (-3, 3)]
+
+
+def test_fused_weights_of_float16_are_rounded_once_more() -> None:
+    """(1 + 2**-10) * (1 + 2**-10) is 1 + 2**-9 in float16; 1.5 + 1.5 * 2**-10 lies between two, of which 1.5 + 2**-9 is even.
+    4 + 1e-5 is 4."""
+    step = 2.0**-10
+    x, w = tensor("float16", [[[1]]]), tensor("float16", [[[1 + step]]])
+    call = call_of("Conv", [x, w])
+    of_channels = {"B": 1, "A": 1 + step, "scale": 3, "bias": 0.25, "mean": 2, "variance": 4}
+    inputs = {"X": x, "W": w, **{name: tensor("float16", [number]) for name, number in of_channels.items()}}
+    asked = Deviating(
+        OPERATORS["Conv"], call._replace(attributes={**call.attributes, "epsilon": 1e-5}), inputs, "ieee"
+    )
+    for name, value in (
+        ("factors_in_the_weights", 1 + 2 * step + 1 + step),
+        ("normalisation_in_the_weights", 1.5 + 2 * step + (1 - 2) * 1.5 + 0.25),
+    ):
+        (found,) = DEVIATIONS[name](asked)
+        assert isinstance(found, Approx)
+        np.testing.assert_array_equal(found.value, [[[value]]])

@@ -11,6 +11,8 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
+from harness.operators import OPERATORS
+from harness.operators.base import Call, TensorType
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.deviations.pooling import up_to_the_padding_on_the_left
 from harness.operators.pooling.windows import Window
@@ -133,6 +135,60 @@ def factor_without_dimensions(asked: Deviating) -> tuple[Expected, ...]:
 def factor_of_float32(asked: Deviating) -> tuple[Expected, ...]:
     """FusedMatMul: an operand times float32(1 / first) in place of the operand divided by it."""
     return asked.formula(before="Mul", first=float(np.float32(1 / float(asked.call.parameter("first")))))
+
+
+@deviation
+def scales_multiplied_in_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """FusedMatMul: the product of the operands times one alpha, the product in float32 of the scales before and behind;
+    a divisor is 1 / divisor in float32."""
+    given = asked.call.parameter
+    with np.errstate(over="ignore", under="ignore"):
+        scale = _scale(given("scale"), given("factor")[0]) * _scale(given("after"), given("other"))
+        alpha = float(np.float32(scale))
+    if np.isfinite(alpha):
+        return asked.formula(scale="Mul", factor=(1.0,), after="Mul", other=alpha)
+    found = asked.approx(scale="Mul", factor=(1.0,), after="Mul", other=1.0)
+    with np.errstate(invalid="ignore"):
+        return (Approx(found.dtype, found.value * alpha, np.zeros(found.value.shape)),)
+
+
+def _scale(operator: str, number: float) -> float:
+    """Return what Mul or Div by a number multiplies by: a number of float32."""
+    held = float(np.float32(number))
+    return held if operator == "Mul" else float(np.float32(1 / held))
+
+
+@deviation
+def factors_in_the_weights(asked: Deviating) -> tuple[Expected, ...]:
+    """Conv in place of Conv and Mul: weights and bias times the factors of their channels, rounded to their type."""
+    w, factors = asked.inputs["W"].array, asked.inputs["A"].array.reshape(-1)
+    return _convolved(asked, _by_channel(w, factors), asked.inputs["B"].array * factors)
+
+
+@deviation
+def normalisation_in_the_weights(asked: Deviating) -> tuple[Expected, ...]:
+    """Conv in place of Conv and BatchNormalization: weights and bias with scale / sqrt(variance + epsilon), each step
+    rounded to their type."""
+    w, b, scale, bias, mean, variance = (
+        asked.inputs[name].array for name in ("W", "B", "scale", "bias", "mean", "variance")
+    )
+    widened = variance.astype(np.float32) + np.float32(asked.call.parameter("epsilon"))
+    factors = scale / np.sqrt(widened.astype(variance.dtype))
+    return _convolved(asked, _by_channel(w, factors), (b - mean) * factors + bias)
+
+
+def _by_channel(w: Array, factors: Array) -> Array:
+    """Multiply weights by one factor for each channel of the output."""
+    return w * factors.reshape(-1, *(1,) * (w.ndim - 1))
+
+
+def _convolved(asked: Deviating, w: Array, b: Array) -> tuple[Expected, ...]:
+    """Return the convolution of X by other weights, with another bias."""
+    x = asked.inputs["X"]
+    inputs = {"X": x, "W": Tensor(x.dtype, w), "B": Tensor(x.dtype, b)}
+    types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
+    call = Call(types, {"auto_pad": "NOTSET", "group": 1}, opset=asked.call.opset, outputs=asked.call.outputs)
+    return OPERATORS["Conv"].oracle(call, inputs, asked.arithmetic)
 
 
 @deviation
