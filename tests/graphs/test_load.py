@@ -82,6 +82,17 @@ from tests.running import harness
             "by: half, saved: 1}",
             "'saved' is a factor of every graph; give the parameter another name",
         ),
+        (
+            "factors:\n",
+            "factors:\n      shapes: [symbolic, fixed]\n",
+            "graph.yaml:17: sweeps[0].factors.shapes: 'fixed' is no level of shapes; allowed: symbolic, static, undeclared",
+        ),
+        (
+            "factors:\n",
+            "factors:\n      constants: [initializer, nodes]\n",
+            "graph.yaml:17: sweeps[0].factors.constants: 'nodes' is no level of constants; did you mean 'node'?; allowed: ",
+        ),
+        ("factors:\n", "factors:\n      shapes: [null]\n", "null is no level of shapes; allowed: symbolic, "),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
