@@ -107,6 +107,12 @@ def parsed(path: Path, label: str, data: bytes) -> Source:
     return (kept.parsed if own else source.parse)(data, path=path, label=label)
 
 
+def are_own(paths: Iterable[str]) -> bool:
+    """Say whether what a run was asked for comes with the harness; it does where nothing was named."""
+    own = default_folder().resolve()
+    return all(Path(path).resolve().is_relative_to(own) for path in paths)
+
+
 def is_whole(paths: Collection[Path]) -> bool:
     """Say whether these files are all specs that come with the harness, and no others."""
     return {path.resolve() for path in paths} == {path.resolve() for path in spec_files()}
