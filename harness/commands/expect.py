@@ -25,7 +25,7 @@ from harness.specs.expectations.expectation_lint import lint, shadowed
 from harness.specs.expectations.expectations import Expectations, load_expectations
 from harness.specs.expectations.located import ExpectationScope
 from harness.specs.expectations.tried_conditions import Conditions, not_separating, untried
-from harness.specs.reading.load import default_folder, load_specs
+from harness.specs.reading.load import are_own, default_folder, load_specs
 from harness.specs.reading.source import label_of
 from harness.targets.registry import parse_targets
 from harness.targets.target import Target
@@ -123,13 +123,19 @@ def _masked(known: Expectations, specs: tuple[Path, ...], targets: Iterable[Targ
     help="Write nothing; print the difference, and exit 1 if there is one.",
 )
 def update_files(run: Path, file: Path | None, only_check: bool) -> None:
-    """Make the entries of FILE (default: the harness's own) describe RUN; you fill in reason and link."""
+    """Make the entries of FILE (default: the harness's own, for a run of its specs) describe RUN; you fill in reason and link."""
     if file is not None and file.is_dir():
         raise UsageError(f"{file}: is a folder; name the file, which may be new")
+    reader = RunReader(run)
+    asked = reader.header.selection
+    if file is None and asked is not None and not are_own(asked.specs):
+        raise UsageError(
+            f"{run}: is a run of specs that are not the harness's own; name the file for its entries, which may be "
+            f"new: `{shlex.join(['harness', 'expect', 'update', str(run), 'expectations.yaml'])}`"
+        )
     known = _known(file)
-    rows = RunRows(RunReader(run), known)
+    rows = RunRows(reader, known)
     if not rows.complete:
-        asked = rows.header.selection
         operators = parse_all(sorted(rows.operators))
         paths = () if asked is None else tuple(map(Path, asked.specs))
         rows.lacks(case.id for case in expand(load_specs(paths, operators), operators))

@@ -20,6 +20,7 @@ from harness.results import columns
 from harness.results.counted import LONG
 from harness.results.guidance import next_steps
 from harness.results.summary import lacks
+from harness.specs.reading.load import are_own
 
 
 def finish(path: Path) -> None:
@@ -50,7 +51,9 @@ def finish(path: Path) -> None:
         render_terminal(report, Console())
         click.echo(f"\n{path}  {also}")
         if report.summary.tone == "bad":
-            for step in next_steps(report.tables, str(path.parent)):
+            asked = report.tables.header.selection
+            own = asked is None or are_own(asked.specs)
+            for step in next_steps(report.tables, str(path.parent), own_specs=own):
                 click.echo(f"{step.what}:\n  {step.command}")
         sys.stdout.flush()
     except (

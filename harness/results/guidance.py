@@ -53,8 +53,9 @@ def can_repro(result: Result, header: Header) -> bool:
     return failed and header.targets[result.target].provider in REPRODUCED
 
 
-def next_steps(tables: Tables, run: str = RUN) -> tuple[Step, ...]:
-    """Say what to do after a run, the most urgent first."""
+def next_steps(tables: Tables, run: str = RUN, *, own_specs: bool = True) -> tuple[Step, ...]:
+    """Say what to do after a run, the most urgent first; entries for specs that are not the harness's `own_specs` go
+    into a file of their own."""
     if not tables.tally().run:
         return (
             Step("See which targets are available here, and what makes the others so", "harness targets"),
@@ -100,6 +101,7 @@ def next_steps(tables: Tables, run: str = RUN) -> tuple[Step, ...]:
         # a file of entries, or the one that a folder of them has for the first target
         name = f"{re.split('[@,]', here[0])[0]}.yaml"
         file = [each if each.endswith(".yaml") else f"{each}/{name}" for each in asked.expectations[:1]]
+        file = file or ([] if own_specs else ["expectations.yaml"])
         what = "Once they are understood, propose entries for the expectations"
         step(what, "harness expect update", run, *file, needs_files=files_of_its_own)
     if tables.problems:

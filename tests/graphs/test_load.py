@@ -9,7 +9,7 @@ import pytest
 from harness.model.errors import SpecError
 from harness.specs.graphs import composition
 from tests.graphs.specs import SCALED, cases, loaded
-from tests.running import harness
+from tests.running import complaint, harness
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,52 @@ from tests.running import harness
             "by: half, saved: 1}",
             "'saved' is a factor of every graph; give the parameter another name",
         ),
+        (
+            "factors:\n",
+            "factors:\n      shapes: [symbolic, fixed]\n",
+            "graph.yaml:17: sweeps[0].factors.shapes: 'fixed' is no level of shapes; allowed: symbolic, static, undeclared",
+        ),
+        (
+            "factors:\n",
+            "factors:\n      constants: [initializer, nodes]\n",
+            "graph.yaml:17: sweeps[0].factors.constants: 'nodes' is no level of constants; did you mean 'node'?; allowed: ",
+        ),
+        ("factors:\n", "factors:\n      shapes: [null]\n", "null is no level of shapes; allowed: symbolic, "),
+        (
+            "sweeps:\n",
+            "sweeps:\n  - {name: scale, factors: {T: [float32]}}\n",
+            "graph.yaml:16: sweeps[1].name: the name 'scale' is already used, ",
+        ),
+        (
+            "operator: Add",
+            "operator: com.microsoft.BiasGelu",
+            "graph.yaml:11: nodes[0].operator: graphs contain operators of ONNX's default domain; 'com.microsoft.BiasGelu' can",
+        ),
+        (
+            "by: half}\nnodes:\n  - {operator: Add",
+            "by: half, one: com.microsoft.BiasGelu}\nnodes:\n  - {operator: $one",
+            "graph.yaml:9: parameters.one: graphs contain operators of ONNX's default domain; ",
+        ),
+        (
+            "by: half}\n",
+            "by: half, lone: 1}\n",
+            "graph.yaml:9: parameters.lone: nothing takes '$lone': its levels would differ in name alone; remove it",
+        ),
+        (
+            "float16]}\n",
+            "float16], U: [float32, float16]}\n",
+            "graph.yaml:4: types.U: nothing is of the type 'U': its levels would differ in name alone; remove it",
+        ),
+        (
+            "factors:\n",
+            'factors:\n      optimization: ["off", all]\n',
+            "graph.yaml:17: sweeps[0].factors.optimization: every graph runs at all four levels of optimisation; remove",
+        ),
+        (
+            "outputs: Y}\n",
+            "outputs: Y}\n" + "  - {operator: Neg, inputs: A, outputs: n}\n" * 63,
+            "graph.yaml:10: nodes: has 65 entries, above the greatest number allowed, 64",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -97,6 +143,28 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, sai
 )
 def test_a_graph_may_become_any_operator_of_the_runtime(tmp_path: Path, name: str) -> None:
     loaded(tmp_path, SCALED.replace("opsets: [13]", f"fuses_to: {name}\nopsets: [13]"))
+
+
+def test_a_level_may_name_no_operator_of_another_domain(tmp_path: Path) -> None:
+    text = SCALED.replace("by: half}", "by: half, one: Add}").replace("operator: Add", "operator: $one")
+    loaded(tmp_path, text)
+    with pytest.raises(SpecError) as caught:
+        loaded(tmp_path, text.replace("factors:\n", "factors:\n      one: [Add, com.microsoft.BiasGelu]\n"))
+    assert [problem.partition("graph.yaml:")[2] for problem in caught.value.problems] == [
+        "17: sweeps[0].factors.one: graphs contain operators of ONNX's default domain; "
+        "'com.microsoft.BiasGelu' can have a spec of its own"
+    ]
+
+
+def test_a_name_is_of_one_graph(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text(SCALED, encoding="utf-8")
+    other.write_text(SCALED.replace("  B: {", "  C: {").replace("[A, B]", "[A, C]"), encoding="utf-8")
+    ended = harness("check", one, other)
+    assert ended.code == 2
+    assert complaint(ended).partition("other.yaml:")[2] == (
+        f"1: graph: the name 'ScaledSum' is already used, {one}:1; give the graph a name of its own"
+    )
 
 
 def test_a_graph_grows_no_further_than_a_tensor_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

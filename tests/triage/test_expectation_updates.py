@@ -415,6 +415,28 @@ class TestBadInput:
         assert complaint(ended) == "empty.jsonl: nothing ran, so nothing can be expected of it"
         assert not Path("new.yaml").exists()
 
+    def test_a_run_of_specs_of_ones_own_has_a_file_of_its_own(self) -> None:
+        write("Not.yaml", (SPECS / "Not.yaml").read_text())
+        write("script.yaml", "rules: [{match: Not, do: fail}]\n")
+        ran = harness("run", "Not.yaml", "-t", "fake,script=script.yaml", "-o", "run")
+        assert ran.code == 1
+        assert "harness expect update run expectations.yaml" in ran.out
+        for check in ((), ("--check",)):
+            ended = harness("expect", "update", "run", *check)
+            assert (ended.code, ended.out) == (2, "")
+            assert complaint(ended) == (
+                "run: is a run of specs that are not the harness's own; name the file for its entries, which may be "
+                "new: `harness expect update run expectations.yaml`"
+            )
+        assert harness("expect", "update", "run", "expectations.yaml").code == 0
+        assert Path("expectations.yaml").exists()
+
+    def test_a_run_of_one_of_the_harness_s_specs_needs_no_file(self) -> None:
+        write("script.yaml", "rules: [{match: Not, do: fail}]\n")
+        ran = harness("run", SPECS / "Not.yaml", "-t", "fake,script=script.yaml", "-o", "run")
+        assert "harness expect update run\n" in ran.out
+        assert harness("expect", "update", "run", "--check").code == 1
+
     def test_files(self) -> None:
         run = a_run("batch_dims=1")
         write("bad.yaml", "- match: GatherND\n  expect: pass\n  reason: a\n  link: https://example.org\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import ValidationError
 
@@ -22,9 +22,12 @@ from harness.specs.reading.literals import LiteralError
 from harness.specs.reading.problems import validation_problems
 from harness.specs.reading.source import Key, KeyPath, Source
 
+_NO_GRAPHS: Mapping[str, str] = {}
 
-def load_graph(file: Source) -> Pattern:
-    """Return the graph of a file and register it as an operator; raise SpecError with every problem."""
+
+def load_graph(file: Source, others: Mapping[str, str] = _NO_GRAPHS) -> Pattern:
+    """Return the graph of a file and register it as an operator; raise SpecError with every problem. `others` are the
+    graphs of other files, and where they are named."""
     problems: list[str] = []
     try:
         spec = GraphSpec.model_validate(file.tree)
@@ -34,7 +37,12 @@ def load_graph(file: Source) -> Pattern:
         problems.append(
             file.problem(("graph",), f"{spec.graph} is an operator of ONNX; give the graph a name of its own")
         )
-    problems += _names(file, spec) + _operators(file, spec) + _fused(file, spec)
+    if spec.graph in others:
+        what = (
+            f"the name {spec.graph!r} is already used, {others[spec.graph]}; give the graph a name of its own"
+        )
+        problems.append(file.problem(("graph",), what))
+    problems += _names(file, spec) + _operators(file, spec) + _fused(file, spec) + _sweeps(file, spec)
     if not problems:
         pattern = Pattern(spec)
         problems += _factors(file, pattern)
@@ -64,7 +72,35 @@ def _names(file: Source, spec: GraphSpec) -> list[str]:
         for name in getattr(spec, kind) if spec.sweeps else ():
             if name not in taken and name not in by_parameter:
                 problems.append(file.problem((kind, name), f"no node takes {name!r}; remove it"))
+    referred = _referred(spec)
+    for name in spec.parameters if spec.sweeps else ():
+        if name not in referred:
+            what = f"nothing takes '${name}': its levels would differ in name alone; remove it"
+            problems.append(file.problem(("parameters", name), what))
+    types = {given.type for given in spec.inputs.values()} | referred | set(list(spec.types)[:1])
+    for graph in _graphs(spec):
+        types |= {each.type for each in graph.constants.values() if each.type is not None}
+        types |= set(graph.types.values()) if isinstance(graph, Subgraph) else set()
+    for name in spec.types if spec.sweeps else ():
+        if name not in types:
+            what = f"nothing is of the type {name!r}: its levels would differ in name alone; remove it"
+            problems.append(file.problem(("types", name), what))
     return problems
+
+
+def _graphs(spec: GraphSpec) -> Iterable[GraphSpec | Subgraph]:
+    """Return the graph and those in its nodes."""
+    return [spec, *(inner for _, node in every_node(spec.nodes) for inner in node.subgraphs.values())]
+
+
+def _referred(spec: GraphSpec) -> set[str]:
+    """Return the names of parameters that something refers to."""
+    values: list[object] = []
+    for graph in _graphs(spec):
+        values += [graph.outputs, *(each.values for each in graph.constants.values())]
+    for _, node in every_node(spec.nodes):
+        values += [node.operator, node.inputs, node.outputs, *node.attributes.values()]
+    return set(parameters_in(tuple(values)))
 
 
 def _names_of(
@@ -132,7 +168,11 @@ def _operators(file: Source, spec: GraphSpec) -> list[str]:
                 problems.append(
                     file.problem(path, f"there is no parameter {name!r}", given=name, allowed=spec.parameters)
                 )
-        if node.operator.startswith("$"):
+        for place, operator in _operators_of(spec, (*path, "operator"), node.operator):
+            if "." in operator:
+                what = f"graphs contain operators of ONNX's default domain; {operator!r} can have a spec of its own"
+                problems.append(file.problem(place, what))
+        if node.operator.startswith("$") or "." in node.operator:
             continue
         if node.operator not in OPERATORS and node.operator not in CONTROL_FLOW:
             what, known_ones = f"the harness has no oracle for {node.operator!r}", [*OPERATORS, *CONTROL_FLOW]
@@ -157,6 +197,19 @@ def _operators(file: Source, spec: GraphSpec) -> list[str]:
     return problems
 
 
+def _operators_of(spec: GraphSpec, path: KeyPath, operator: str) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the operator of a node, or each that a parameter gives it, and where it is named."""
+    if not operator.startswith("$"):
+        yield path, operator
+        return
+    name = operator[1:]
+    for text in _texts(spec.parameters.get(name)):
+        yield ("parameters", name), text
+    for number, sweep in enumerate(spec.sweeps):
+        for text in _texts(sweep.factors.get(name)):
+            yield ("sweeps", number, "factors", name), text
+
+
 def _fused(file: Source, spec: GraphSpec) -> list[str]:
     """Check that ONNX or ONNX Runtime has the operators of `fuses_to`, which may lack their domain."""
     known = [
@@ -177,6 +230,18 @@ def _fused(file: Source, spec: GraphSpec) -> list[str]:
     ]
 
 
+def _sweeps(file: Source, spec: GraphSpec) -> list[str]:
+    """Check that sweeps have names of their own, by which their cases differ."""
+    names: dict[str, KeyPath] = {}
+    problems = []
+    for number, sweep in enumerate(spec.sweeps):
+        path = ("sweeps", number, "name")
+        if (first := names.setdefault(sweep.name, path)) != path:
+            what = f"the name {sweep.name!r} is already used, {file.where(*first)}"
+            problems.append(file.problem(path, what))
+    return problems
+
+
 def _factors(file: Source, pattern: Pattern) -> list[str]:
     problems = []
     kinds = [kind.name for kind in elements.ELEMENT_KINDS]
@@ -187,6 +252,10 @@ def _factors(file: Source, pattern: Pattern) -> list[str]:
     for number, sweep in enumerate(pattern.spec.sweeps):
         for name, levels in sweep.factors.items():
             path = ("sweeps", number, "factors", name)
+            if name == "optimization":
+                what = "every graph runs at all four levels of optimisation; remove this factor"
+                problems.append(file.problem(path, what))
+                continue
             if name not in factor_names(pattern):
                 what = f"{pattern.spec.graph} has no factor {name!r}"
                 problems.append(file.problem(path, what, given=name, allowed=factor_names(pattern)))

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
-from harness.model.case import DEPLOYMENTS, Case, Optimization, Optionals, Options, TensorSpec, Value
+from harness.model.case import DEPLOYMENTS, Case, Optimization, Optionals, Options, Shapes, TensorSpec, Value
 from harness.model.caseid import input_term, option_terms, value_text
 from harness.operators import elements
 from harness.operators.base import Undefined
 from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, plain
 from harness.specs.reading.literals import LiteralError, shape_problem
+from harness.specs.reading.source import shown, suggestion
 from harness.specs.sweeps.calls import call_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ DEPLOYED: Mapping[str, tuple[Any, ...]] = {
     "initializers": (None, "shared"),
 }
 """The usual level of each option first; of `exposed` whether an inner value is an output as well."""
+_WORDS: Mapping[str, tuple[str, ...]] = {"shapes": get_args(Shapes), "constants": ("initializer", "node")}
+"""The levels of factors that always have one."""
 NODE_OPTIONS = ("initializer", "shapes", "optionals")
 Levels = Mapping[str, Any]
 """A level of each factor."""
@@ -166,6 +169,9 @@ def factor_problem(pattern: Pattern, name: str, level: Any) -> str | None:
         inner = {output for node in spec.nodes for output in node.outputs} | set(spec.inputs)
         unknown = [each for each in level.split(",") if each and each not in inner]
         return f"no node makes {unknown[0]!r}" if unknown else None
+    if name in _WORDS and level not in _WORDS[name]:
+        given = level if isinstance(level, str) else None
+        return f"{shown(level)} is no level of {name}{suggestion(given, _WORDS[name])}"
     if name == "optionals" and level not in (None, *get_args(Optionals)):
         return f"{level!r} is no level of optionals; allowed: {', '.join(get_args(Optionals))}, null"
     if name in DEPLOYMENTS and level not in DEPLOYED[name]:

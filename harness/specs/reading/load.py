@@ -4,7 +4,7 @@ Reports all problems of all files at once."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -107,6 +107,12 @@ def parsed(path: Path, label: str, data: bytes) -> Source:
     return (kept.parsed if own else source.parse)(data, path=path, label=label)
 
 
+def are_own(paths: Iterable[str]) -> bool:
+    """Say whether what a run was asked for comes with the harness; it does where nothing was named."""
+    own = default_folder().resolve()
+    return all(Path(path).resolve().is_relative_to(own) for path in paths)
+
+
 def is_whole(paths: Collection[Path]) -> bool:
     """Say whether these files are all specs that come with the harness, and no others."""
     return {path.resolve() for path in paths} == {path.resolve() for path in spec_files()}
@@ -154,6 +160,7 @@ def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
     """Return the specs that can be loaded, and what is wrong with the others."""
     problems: list[str] = []
     specs: list[LoadedSpec] = []
+    graphs: dict[str, str] = {}
     for path in yaml_files(paths or [default_folder()], problems):
         if path.name in OPERATORS and not path.exists():
             problems.append(
@@ -161,7 +168,9 @@ def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
             )
             continue
         try:
-            specs.append(_load(path))
+            specs.append(spec := _load(path, graphs))
+            if spec.graph is not None:
+                graphs[spec.model.operator] = spec.where("graph")
         except SpecError as error:
             problems.extend(error.problems)
         except Exception as error:  # noqa: BLE001 - anything: a graph's operators compute with what it says
@@ -206,7 +215,8 @@ def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = Fals
     return list(found)
 
 
-def _load(path: Path) -> LoadedSpec:
+def _load(path: Path, graphs: Mapping[str, str]) -> LoadedSpec:
+    """Return the spec of a file; `graphs` are those of other files, and where they are named."""
     file = parsed(path, source.label_of(path), source.contents(path))
     if not isinstance(file.tree, dict):
         raise SpecError(
@@ -217,7 +227,7 @@ def _load(path: Path) -> LoadedSpec:
             ]
         )
     if "graph" in file.tree:
-        return _load_graph(path, file)
+        return _load_graph(path, file, graphs)
     checks = Checks(file)
     checks.sweep_keys()
     model: Spec | None = None
@@ -231,10 +241,10 @@ def _load(path: Path) -> LoadedSpec:
     return LoadedSpec(path, model, file)
 
 
-def _load_graph(path: Path, file: Source) -> LoadedSpec:
+def _load_graph(path: Path, file: Source, graphs: Mapping[str, str]) -> LoadedSpec:
     from harness.specs.graphs.load import load_graph  # pydantic's models of a graph's file
 
-    pattern = load_graph(file)
+    pattern = load_graph(file, graphs)
     given = pattern.spec
     model = Spec.model_construct(name=given.graph, opsets=given.opsets, cases=given.cases)
     return LoadedSpec(path, model, file, pattern)

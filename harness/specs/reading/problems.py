@@ -76,6 +76,8 @@ def _sentence(kind: str, value: Any, context: dict[str, Any], message: str) -> s
             return f"{shown(value)} is above the greatest allowed, {context['le']}"
         case "too_short" | "string_too_short":
             return "must not be empty"
+        case "too_long":
+            return f"has {len(value)} entries, above the greatest number allowed, {context['max_length']}"
         case "string_too_long":
             return f"longer than {context['max_length']} characters"
         case "invalid_key":
