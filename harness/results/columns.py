@@ -37,6 +37,7 @@ LACKING = "columns, questions in SQL and histories need DuckDB: python -m pip in
 _INPUTS = r"""regexp_replace(regexp_replace(
     array_to_string(regexp_extract_all("case", ';([^;=]*=[a-z][a-z0-9]*[\[{(][^;]*)', 1), ';'),
     '([{(])[^;]*', '\1', 'g'), '([\[,])[0-9]+', '\1n', 'g')"""
+"""The inputs of an id without elements and extents, which decide the facets of a case (`facets`): `X=float32[n,n];axes=int64{`."""
 _DERIVED = {
     "reading": "reading",
     "opset": """TRY_CAST(regexp_extract("case", '@([0-9]+):', 1) AS UINTEGER)""",
