@@ -69,8 +69,8 @@ class ReadingCount(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """A run file: iterating yields its results, one a case and target in no fixed order, as often as asked
-    for.
+    """A run file. Iterating yields its results, one per case and target, in no fixed order; it can be
+    iterated repeatedly.
 
     `header` says what ran where (targets with their versions, seed, hashes). `exit_code` is that of `harness
     run`: 0 as expected, 1 unexpected results, 3 a target is unavailable or placement unproven, 4 nothing ran;
@@ -118,8 +118,8 @@ def load(
     everything: bool = False,
     thorough: bool = False,
 ) -> Selection:
-    """Load the cases that any of the queries selects; iterating yields `Case` records, the valid ones first,
-    as often as asked for.
+    """Load the cases that any of the queries selects. Iterating yields `Case` records, valid cases first, and
+    can be repeated.
 
     `specs` are spec files and folders of them, by default the harness's own; `queries` are as after `-k`, by
     default every case. With `everything` sweeps keep their whole product; with `thorough` those that cover pairs of
@@ -158,8 +158,7 @@ def request(
     progress: Callable[[str, int, int], None] = nobody,
     command: str = "harness.api",
 ) -> Request:
-    """Read what `run` is asked for, without running it: its arguments are these, with the command line's
-    defaults.
+    """Check and resolve the arguments of `run` without running; they have the defaults of the command line.
 
     `targets` are as after `-t`, by default those of this machine. `output` is the folder of the run
     (`reports/<run id>`), `shard` is (number, of), counted from 1; `jobs` workers run at once for a target
@@ -205,8 +204,7 @@ def request(
 
 
 def execute(asked: Request) -> Run:
-    """Run what a request asks for and write its run file; without reports and summary, which `harness report`
-    makes of it.
+    """Run a request and write its run file, without reports and summary, which `harness report` writes.
 
     Errors: SpecError, UsageError, NothingRan; HarnessFault for a full disk or a lost process. Results that
     were there by then are kept.
@@ -245,8 +243,8 @@ def run(asked: Request) -> Run:
 
 
 def read(path: AnyPath) -> Run:
-    """Open a run file, plain or compressed, or the one in a folder. Errors: UsageError for what is no run
-    file of this schema."""
+    """Open a run file, plain or compressed, or the one in a folder. Errors: UsageError if it is no run file
+    of this schema."""
     reader = RunReader(Path(path))
     return Run(run_file(Path(path)), reader.header)
 

@@ -130,8 +130,8 @@ def bisect_command(
 
 
 def _cases(specs: tuple[Path, ...], query: Query) -> list[Case]:
-    """Return the case with this very id, else all that the query selects; NothingRan with a hint where there
-    is none."""
+    """Return the case with exactly this id, or all cases that the query selects. Errors: NothingRan, with a
+    hint."""
     selection = select(expand(load_specs(specs, (query,)), (query,)), (query,))
     selection.total()
     cases = [case for valid in (True, False) for case in selection.cases(valid=valid)]

@@ -1,4 +1,4 @@
-"""`harness describe`: shows an author of specs what can be written of an operator."""
+"""`harness describe`: shows authors of specs what a spec can express for an operator."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ RENDERINGS = Renderings(describe_document, describe_data)
 @click.argument("operator")
 @RENDERINGS.options
 def describe_command(operator: str, format_: str, output: Path | None) -> None:
-    """Show what a spec can say of OPERATOR: inputs, attributes, sweeps, kinds of values, words of shapes.
+    """Show what a spec can express for OPERATOR: inputs, attributes, sweeps, kinds of values, words of
+    shapes.
 
     OPERATOR is a name, such as Softmax or com.microsoft.Gelu, or a spec of an operator of one's own. Exit code 0:
     described; 2: no such operator.

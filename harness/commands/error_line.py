@@ -17,8 +17,8 @@ LEFT = 141
 
 
 def check_complete(*runs: Path) -> None:
-    """End the process with exit code 4, as `harness compare` does, and a line for what a run lacks; do nothing for
-    complete runs. Errors: UsageError."""
+    """End the process with exit code 4, as `harness compare` does, and a line that names the missing results
+    of a run; do nothing for complete runs. Errors: UsageError."""
     from harness.results.summary import lacks
 
     said = [f"{run} is incomplete: {' '.join(found)}" for run in runs if (found := lacks(run))]
@@ -27,7 +27,7 @@ def check_complete(*runs: Path) -> None:
 
 
 def nowhere(stream: TextIO) -> None:
-    """Let what is still to be written to a standard stream go nowhere: its reader left, or its disk is full."""
+    """Discard further output to a standard stream whose reader has left or whose disk is full."""
     with suppress(OSError, ValueError):  # a stream of a test has no number
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -88,7 +88,7 @@ def answer(
     targets: tuple[str, ...] = (),
     by_release: bool = False,
 ) -> History:
-    """Ask what is recorded. Errors: NothingRan if no run has such a target or case."""
+    """Query the recorded runs. Errors: NothingRan if no run has such a target or case."""
     points = recorded.points()
     if not points:
         raise NothingRan("no run is there")

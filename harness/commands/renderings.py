@@ -1,4 +1,4 @@
-"""Output formats of what a command found: the terminal, or text for a file or standard output."""
+"""Output formats of a command's findings: the terminal, or text for a file or standard output."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def replacing(out: Path) -> Iterator[Path]:
 
 
 def _trends(run: Path, history: Iterable[Path]) -> list[Trend]:
-    """Return what the targets of a run did in it and in the runs of folders. Errors: UsageError."""
+    """Return the results of a run's targets, in this run and in the runs of folders. Errors: UsageError."""
     reader = RunReader(run)
     with RecordedRuns() as recorded:
         others = [

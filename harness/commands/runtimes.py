@@ -54,8 +54,8 @@ def prune_command(versions: tuple[str, ...], all_: bool) -> None:
 
 
 def lines() -> list[str]:
-    """Return where the environments are and one line for each: release, Python, NumPy, size on disk, and what
-    is wrong with it."""
+    """Return the folder of the environments and one line for each: release, Python, NumPy, size on disk, and
+    defects."""
     found = [f"cache: {environment_folder.cache_dir()}"]
     for project in PROJECTS:
         for version, stamp in environments.installed(project).items():

@@ -7,7 +7,7 @@ import click
 
 @click.command()
 def setup() -> None:
-    """Install what this machine supports, and report what it does not."""
+    """Install everything that this machine supports, and report what it does not support."""
     from harness.commands.windows import setup_lines
 
     click.echo("cpu: this interpreter's onnxruntime; nothing to install")

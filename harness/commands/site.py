@@ -61,8 +61,8 @@ def site(runs: tuple[Path, ...], output: Path) -> None:
 
 
 def earlier(folder: Path) -> list[str]:
-    """Return the files of the site that a folder holds, none where it is empty or absent. Errors: UsageError
-    where it holds anything else."""
+    """Return the files of the site in a folder, none if it is empty or absent. Errors: UsageError if it holds
+    other files."""
     if not folder.exists():
         return []
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""`harness support`: says in one short answer what is known of the support for the cases of a query."""
+"""`harness support`: answers in short whether the cases of a query are supported."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def support_command(
 
 
 def _measured(run: Path, query: Query) -> list[SupportRow]:
-    """Return what a run says of the cases; of one without any of them nothing."""
+    """Return what a run shows about the cases, nothing if it has none of them."""
     reader = RunReader(run)
     tables = Tables(reader.header, across_targets=False)
     for result in reader:
@@ -106,7 +106,7 @@ def _not_run(case: Case, target: str) -> Result:
 
 
 def _info(target: Target) -> TargetInfo:
-    """Return what can be known of a target that is not started."""
+    """Return the facts about a target that are known without starting it."""
     if target.provider in (DML, DIRECTML):
         row = releases.release(target.release)
         return TargetInfo(

@@ -64,7 +64,7 @@ def targets() -> None:
 
 
 def _started(name: str) -> tuple[str, str]:
-    """Start a worker of a target; return whether it is here, and what it says or why it is not."""
+    """Start a worker of a target; return whether it is available, and its greeting or the reason."""
     target = parse_target(name)
     try:
         pool = WorkerPool(launch(target), size=1, timeout=30)

@@ -53,7 +53,7 @@ def windows() -> None:
 def install_command(
     ort: str | None, levels: bool, source: installation.Source | None, mirror: str | None
 ) -> None:
-    """Download, verify and set up what is missing: 1.3 GB in the user's cache, without root."""
+    """Download, verify and install the missing components: 1.3 GB in the user's cache, without root."""
     chosen = (
         [release_for_level(level).onnxruntime for level in usable_levels()]
         if levels
@@ -68,7 +68,7 @@ def install_command(
 @windows.command("status", short_help="Show what is installed and whether it is whole.")
 @click.option("--deep", is_flag=True, help="Hash the large files too.")
 def status_command(deep: bool) -> None:
-    """Show what is installed and whether it is whole; exit code 3 if `dml` cannot run."""
+    """Show the installed components and whether they are intact; exit code 3 if `dml` cannot run."""
     for line in status_lines(deep=deep):
         click.echo(line)
     installation.require_linux()
@@ -130,7 +130,7 @@ def lock_command(output: Path, mirror: str | None) -> None:
 
 
 def status_lines(*, deep: bool = False) -> list[str]:
-    """Return what is installed: one line for the machine, one a component, one a release."""
+    """Return the installed components: one line for the machine, one per component, one per release."""
     base = installation.cache_dir()
     try:
         tool = sandbox.launcher()
@@ -159,8 +159,8 @@ def _wine() -> str:
 
 
 def setup_lines(*, mirror: str | None = None) -> list[str]:
-    """Install what this machine can have of DirectML and return what it can and cannot run, one line each;
-    never raises for the machine."""
+    """Install the parts of DirectML that this machine supports. Return one line for each that can or cannot
+    run; never raise for the machine."""
     if sys.platform == "win32":
         return ["dml: this interpreter's onnxruntime-directml; nothing to install"]
     try:

@@ -30,11 +30,12 @@ _NUMBERED = re.compile(r"(input|output)_([0-9]{1,6})\.pb")
 
 
 class Damaged(ValueError):
-    """A test of which a file cannot be read; the message names the file and says why."""
+    """A test with an unreadable file; the message names the file and the reason."""
 
 
 class DataSet(NamedTuple):
-    """The tensors of one call: None stands for what is no tensor (a sequence, an optional value)."""
+    """The tensors of one call; None stands for a value that is not a tensor (a sequence, an optional
+    value)."""
 
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]

@@ -1,5 +1,5 @@
-"""Compiles a case of a graph of several operators to a ModelProto: its nodes, its constants as initializers or as
-Constant nodes, its inputs, of which some may be initializers."""
+"""Compiles a case of a graph of several operators to a ModelProto: nodes, constants as initializers or
+Constant nodes, and inputs, some of them as initializers."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def _nodes(graph: FilledGraph, opset: int, within: str = "") -> list[NodeProto]:
 
 
 def _subgraph(graph: FilledGraph, operator: str, opset: int, name: str) -> GraphProto:
-    """Return a graph in a node: ONNX infers the types of its inputs and outputs, of which names are enough but for
-    what the operator itself feeds."""
+    """Return the subgraph of a node. ONNX infers the types of its inputs and outputs, so that names suffice
+    except for values that the operator itself supplies."""
     fed = FED.get(operator, ())
     inputs = [
         _value(each, *fed[n], "static") if n < len(fed) else _declared(graph, each)

@@ -145,7 +145,7 @@ def _opset(model: ModelProto, domain: str) -> int:
 
 
 def _held(model: ModelProto, data: DataSet) -> dict[str, Tensor]:
-    """Return every tensor that the graph is given, by name: initializers and what is fed."""
+    """Return every tensor of the graph by name: initializers and inputs."""
     held = {tensor.name: _tensor(tensor.data_type, tensor) for tensor in model.graph.initializer}
     for value, given in zip(fed_inputs(model), data.inputs, strict=False):
         if not value.type.HasField("tensor_type"):

@@ -82,7 +82,8 @@ def _changed_since(time_ns: int, folder: Path) -> Iterator[Path]:
 
 
 def _newest(entry: os.DirEntry[str]) -> float:
-    """Return when an entry changed last, in ns; always just now for what is no regular file or cannot be asked."""
+    """Return when an entry changed last, in ns; infinity if it is no regular file or its status cannot be
+    read."""
     try:
         if not entry.is_file(follow_symlinks=False):
             return math.inf
@@ -118,8 +119,8 @@ def _digest(graphs: Counter[str]) -> str:
 
 
 def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path | None) -> str:
-    """Write the graphs of the selected cases, and the manifest if they are those of all default specs; return
-    what was done."""
+    """Write the graphs of the selected cases, and the manifest if these are all default cases; return a
+    summary."""
     folder = folder or FOLDER
     models: dict[Path, bytes] = {}
     text = manifest_text(specs, queries, models)

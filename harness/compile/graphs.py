@@ -101,7 +101,7 @@ def _shared(form: _Form) -> Graph:
 
 
 def _asked_again(form: _Form) -> bool:
-    """Say whether the form was asked for before: a template costs as much as three graphs."""
+    """Say whether the form was compiled before; a template costs as much as three graphs."""
     asked = _asked(form)
     asked.append(None)
     return len(asked) > 2

@@ -1,4 +1,5 @@
-"""The inputs of a model: from files, or drawn by element type and shape, indices within what they point into."""
+"""The inputs of a model: read from files, or drawn by element type and shape, with indices within their
+range."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def free_dimensions(model: Model) -> list[str]:
 
 
 class ModelInputs:
-    """Reads or draws what a model is fed; `drawn` are the inputs that were, `sizes` the free dimensions by name."""
+    """Reads or draws the inputs of a model; `drawn` are the names of the drawn inputs, `sizes` the free
+    dimensions by name."""
 
     def __init__(self, model: Model, sizes: Mapping[str, int], seed: int) -> None:
         self._model = model

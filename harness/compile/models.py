@@ -62,7 +62,8 @@ class Model(NamedTuple):
 
 
 def read_model(path: Path) -> Model:
-    """Read a model; raise UsageError with one line for what is none, or lacks a file of its weights."""
+    """Read a model. Errors: UsageError, one line, if the file is no model or a file of its weights is
+    missing."""
     proto = ModelProto()
     try:
         if path.stat().st_size > PROTOBUF_LIMIT:
@@ -234,7 +235,7 @@ class Part(NamedTuple):
 
 
 def parts(graph: GraphProto, weights: Mapping[str, Tensor], opset: int) -> Iterator[Part]:
-    """Yield a graph in parts whose weights fit into memory; what is no tensor crosses no border."""
+    """Yield a graph in parts whose weights fit into memory; only tensors cross the borders of parts."""
     opaque: set[str] = set()
     nodes: list[NodeProto] = []
     gives: list[str] = []
@@ -332,8 +333,8 @@ def single_model(
 
 
 def whole(model: Model, optimization: str, exposed: Sequence[str] = ()) -> Graph:
-    """Return a model as it is deployed, with all that it declares; `exposed` are further outputs. Its outputs that are no
-    tensors are made, and not asked for."""
+    """Return a model as deployed, with all its declarations; `exposed` are further outputs. Outputs that are
+    not tensors are computed but not fetched."""
     proto = ModelProto(ir_version=model.ir_version)
     proto.opset_import.extend(
         helper.make_opsetid(domain, version) for domain, version in model.opsets.items()

@@ -16,8 +16,7 @@ from harness.worker.worker import PACKED, packed
 
 
 class NotFed(ValueError):
-    """A tensor, or what is none, that the harness does not feed to ONNX Runtime: the `reason`, and a `detail` of
-    this one."""
+    """A value that the harness does not feed to ONNX Runtime: the `reason`, and a `detail` of this value."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         self.reason, self.detail = reason, detail

@@ -65,7 +65,7 @@ def _type_param(schema: OperatorSchema, name: str) -> str | None:
 
 
 def held(name: str) -> str:
-    """Return what a graph calls the optional of a tensor."""
+    """Return the name of the optional of a tensor in the graph."""
     return f"{name}_held"
 
 
@@ -160,7 +160,7 @@ def _outputs(graph: GraphProto, inputs: set[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _taken(graph: GraphProto) -> Iterator[str]:
-    """Yield what nodes take, and what a graph in a node takes from around it."""
+    """Yield the inputs of nodes, and the values of the outer graph that subgraphs use."""
     for node in graph.node:
         yield from node.input
         for attribute in node.attribute:

@@ -1,4 +1,4 @@
-"""Where the harness keeps what it can make or fetch again."""
+"""The folders of files that the harness can make or download again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ CACHE_ENV = "HARNESS_CACHE"
 
 
 def cache_folder(kind: str) -> Path:
-    """Return the folder of one kind of things that are kept: under HARNESS_CACHE, else under the user's
-    cache."""
+    """Return the folder for one kind of cached files: under HARNESS_CACHE, or else under the user's cache."""
     named = os.environ.get(CACHE_ENV)
     base = Path(named) if named else platformdirs.user_cache_path("onnxruntime-conformance-harness")
     return base.absolute() / kind

@@ -130,8 +130,8 @@ DEPLOYMENTS = Options.__struct_fields__[Options.__struct_fields__.index("binding
 
 
 class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):
-    """What a case writes into one DML_BUFFER_TENSOR_DESC instead of what lowering would; None leaves a member
-    alone."""
+    """The members of one DML_BUFFER_TENSOR_DESC that a case replaces; a member that is None keeps the value
+    that lowering gives it."""
 
     dtype: str | None = None
     sizes: tuple[int, ...] | None = None

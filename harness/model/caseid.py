@@ -122,7 +122,8 @@ class TensorTerm(NamedTuple):
 
 
 class ParsedId(NamedTuple):
-    """What an id says: `terms` keeps every `key=value` in order, `tensors` the ones that name a tensor."""
+    """The parts of an id: `terms` keeps every `key=value` in order, `tensors` are the terms that name a
+    tensor."""
 
     operator: str
     opset: int
@@ -190,8 +191,8 @@ def option_terms(options: Options) -> str:
 
 
 def directml_terms(options: DirectmlOptions | None) -> str:
-    """Write what a case asks of DirectML's own API as terms of an id; members that it replaces are told by
-    the case's name."""
+    """Write the part of an id that concerns DirectML's own API; the case's name identifies the replaced
+    members."""
     if options is None:
         return ""
     terms = [";api=directml"]

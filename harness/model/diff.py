@@ -27,8 +27,8 @@ from harness.model.result import Accuracy, Diff
 
 
 class OutputComparison(NamedTuple):
-    """How an output differs from what was expected, None if it does not; and how near it came, where a bound
-    was expected."""
+    """How an output differs from the expected one, None if it does not, and how close it comes to the bound,
+    if there is one."""
 
     diff: Diff | None
     accuracy: Accuracy | None = None

@@ -1,4 +1,4 @@
-"""Errors of the harness or of its input; what a target does is data and never raises one of these.
+"""Errors of the harness or of its input. The behaviour of a target is data and never raises one of these.
 
 HarnessError            exit code
 ├── UsageError              2      a wrong option, query, run file or folder
@@ -41,7 +41,7 @@ class SpecError(UsageError):
 
 
 class TargetUnavailable(HarnessError):
-    """A target that was asked for by name cannot run on this machine."""
+    """A target that the user named cannot run on this machine."""
 
     exit_code = 3
 

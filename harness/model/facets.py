@@ -27,7 +27,7 @@ _Input = tuple[str, str, int, bool]
 
 @lru_cache(maxsize=_MEMORY)
 def _input(part: str) -> _Input | None:
-    """Return what a part of an id says of an input, None for one that is none."""
+    """Return the facts about an input in a part of an id, None if the part does not describe an input."""
     term = read_term(part)
     if not term.dtype:
         return None

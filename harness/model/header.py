@@ -1,4 +1,4 @@
-"""The first and the last line of a run file: what was run, on which targets, of what specs, and how it ended."""
+"""The first and the last line of a run file: cases, targets and specs of the run, and how it ended."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ pair, few of each sweep, or every triple where a spec asks for pairs of its fact
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a run was asked for beside its targets and seed: what `--resume` goes on with. Paths are as the
-    command line had them.
+    """The options of a run beside targets and seed, with which `--resume` continues. Paths are as on the
+    command line.
 
     Without `specs` and `expectations` it is the harness's own ones; `reruns` is how often unexpected results
     are repeated.
@@ -117,7 +117,7 @@ class Expectation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """Its title, else the first words of its reason."""
+        """Its title, or the first words of its reason."""
         return self.title or textwrap.shorten(self.reason, 60, placeholder="…")
 
 
@@ -151,15 +151,15 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
 
 
 def of_other_files(one: Header, other: Header) -> bool:
-    """Say whether two runs differ in their specs because they were asked for other files."""
+    """Say whether the specs of two runs differ because the runs were started with other files."""
     asked = one.selection, other.selection
     differ = one.hashes.get("specs") != other.hashes.get("specs")
     return differ and None not in asked and asked[0].specs != asked[1].specs  # type: ignore[union-attr] # neither is None
 
 
 def differing_inputs(one: Header, other: Header) -> tuple[str, ...]:
-    """Return which of `specs`, `oracle` and `seed` differ between two runs. Specs of other files, which both runs
-    were asked for, do not."""
+    """Return which of `specs`, `oracle` and `seed` differ between two runs. Specs do not count if both runs
+    were started with other files."""
     hashes = [name for name in ("specs", "oracle") if one.hashes.get(name) != other.hashes.get(name)]
     found = (*hashes, *["seed"] * (one.seed != other.seed))
     return found[of_other_files(one, other) :]

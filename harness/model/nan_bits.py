@@ -1,4 +1,4 @@
-"""Compares the bits of NaNs, of which any equals any other in a verdict: sign, quiet bit and payload."""
+"""Compares the bits of NaNs: sign, quiet bit and payload. The verdict takes all NaNs as equal."""
 
 from __future__ import annotations
 

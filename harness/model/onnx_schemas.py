@@ -221,7 +221,7 @@ def dtypes_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _dtype(type_text: str) -> str | None:
-    """Turn `tensor(float)` into `float32`; None for what is not a tensor."""
+    """Turn `tensor(float)` into `float32`; return None for other types than tensors."""
     if not type_text.startswith("tensor("):
         return None
     inner = type_text[len("tensor(") : -1]

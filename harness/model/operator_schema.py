@@ -75,15 +75,15 @@ class OperatorSchema(NamedTuple):
         return self.outputs[min(position, len(self.outputs) - 1)]
 
     def output_name(self, position: int) -> str:
-        """Return what a graph calls an output: its formal name, `outputs.1` for one of several."""
+        """Return the name of an output in a graph: its formal name, or `outputs.1` for one of several."""
         parameter = self.output(position)
         return (
             f"{parameter.name}.{position - len(self.outputs) + 1}" if parameter.variadic else parameter.name
         )
 
     def given_outputs(self, count: int, omitted: str | None) -> tuple[int, ...]:
-        """Return the positions of the outputs that a graph gives of so many: those that are not omitted, all where
-        that would leave none."""
+        """Return the positions of the outputs that a graph with `count` outputs keeps: those that are not
+        omitted, or all if none were left."""
         names = frozenset((omitted or "").split(","))
         return tuple(n for n in range(count) if self.output_name(n) not in names) or tuple(range(count))
 

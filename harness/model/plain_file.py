@@ -28,7 +28,7 @@ _FLAGS = sum(
 
 
 class NotPlain(OSError):
-    """What a path names is no regular file, or a larger one than is read; `strerror` says which."""
+    """A path that is no regular file, or a file over the limit of size; `strerror` says which."""
 
     def __init__(self, what: str) -> None:
         super().__init__(0, what)

@@ -169,8 +169,8 @@ def _left(step: ProgressStep, seconds: float) -> str:
 
 
 def _bar(*columns: ProgressColumn) -> Bar:
-    """Start a bar on stderr that goes when it is stopped: what it is about, how far, how long so far and how
-    long still."""
+    """Start a progress bar on stderr with a label, the share done, the elapsed and the remaining time; it
+    disappears when stopped."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

@@ -199,7 +199,7 @@ def _matches_operator(glob: str, operator: str) -> bool:
 
 
 def parse_all(texts: Iterable[str]) -> tuple[Query, ...]:
-    """Parse several queries, any of which may select a case."""
+    """Parse several queries; a case is selected if any of them selects it."""
     return tuple(Query.parse(text) for text in texts)
 
 
@@ -278,7 +278,7 @@ def _pattern(key: str, value: str | None) -> str:
 
 
 def _regex(glob: str, any_character: str) -> str:
-    """Translate `*` and `?`, which between brackets stand for digits; everything else is literal."""
+    """Translate `*` and `?`; between brackets they stand for digits. All other characters are literal."""
     pattern, in_shape = [], False
     glob = glob.replace("[...]", "\1")
     glob = re.sub(

@@ -1,6 +1,5 @@
-"""A result as a type, one line of a run file: what one target did with one case, and what is measured of its
-outputs.
-"""
+"""The result of a case on a target, one line of a run file: outcome, verdict, and measurements of its
+outputs."""
 
 from __future__ import annotations
 
@@ -95,8 +94,8 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """How an unexpected result came out when its case was repeated: in `runs` repeats, of which `failed` did,
-    and runs by outcome.
+    """How often an unexpected result recurred when its case was repeated: `runs` repeats, `failed` of them
+    wrong, and counts by outcome.
 
     The run that selected the case counts in none of them, since it failed by choice of the case; older files
     count it too.
@@ -108,8 +107,8 @@ class Repeats(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
-    """One line of a run file: what one target did with one case. A pass without a proven provider cannot be
-    made.
+    """One line of a run file: the result of one case on one target. A pass without a proven provider cannot
+    be constructed.
 
     `repeats` stands only in a result that was repeated; outcome, error and difference are always those of the
     first run.
@@ -185,7 +184,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
 
     @property
     def flaky(self) -> bool:
-        """Say whether the case was repeated and did not always do the same."""
+        """Say whether the case was repeated and gave unequal results."""
         return isinstance(self.repeats, Repeats) and bool(self.repeats.outcomes.keys() - {self.outcome.value})
 
     @property
@@ -206,7 +205,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
 
     @property
     def reading(self) -> Reading:
-        """Say what it means."""
+        """Return the meaning of the result."""
         culprit = isinstance(self.culprit, tuple) and bool(self.culprit)
         return reading(self.validity, self.outcome, self.apart, outside=self.outside, transformed=culprit)
 

@@ -1,5 +1,5 @@
-"""The signature of what a target did with a case: what two results must share to count as the same, of a wrong output
-the kind of its first wrong element."""
+"""The signature of a result: the properties that two equal failures share, among them the kind of the first
+wrong element."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ _ERROR = 200
 
 
 class Signature(NamedTuple):
-    """What was done: `stage` is load, run or compare, `error` the class of the error, `difference` the kind of the
-    first wrong element of a mismatch; each empty where there is none."""
+    """The properties of a failure: `stage` is load, run or compare, `error` the class of the error,
+    `difference` the kind of the first wrong element of a mismatch; each is empty if it does not apply."""
 
     outcome: Outcome
     stage: str = ""

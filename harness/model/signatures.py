@@ -46,7 +46,8 @@ class WrittenSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return OperatorSchema(name, self.since, inputs, outputs, attributes, self.function)
 
     def _parameters(self, text: str) -> Iterator[Parameter]:
-        """Yield what a case has of a parameter: of a map its keys and its values."""
+        """Yield the parameters of the harness for one of the document: two for a map, its keys and its
+        values."""
         name, _, written = text.partition(": ")
         type_ = written.rstrip("?+*")
         mark = written[len(type_) :]

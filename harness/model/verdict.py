@@ -1,6 +1,5 @@
-"""Outcome and verdict: what was measured of a case, what that is against what was expected, and what turns a run
-red.
-"""
+"""Outcome (the measurement), verdict (the outcome against the expectation), and the rules that turn a run
+red."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from harness.model.case import Validity
 
 
 class Outcome(str, Enum):
-    """What was measured; a closed set."""
+    """The measurement of a case; a closed set."""
 
     PASS = "pass"
     MISMATCH = "mismatch"
@@ -31,7 +30,7 @@ NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 
 
 class Verdict(str, Enum):
-    """The outcome against what was expected of it."""
+    """The outcome compared with the expectation."""
 
     EXPECTED = "expected"
     REGRESSION = "regression"

@@ -1,4 +1,4 @@
-"""The wrong elements of an output: what was expected, what is there, and how far apart the two are."""
+"""The wrong elements of an output: expected value, actual value, and the distance between them."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def _turn(before: ComparedResult | None, after: ComparedResult | None) -> str:
 
 
 def _happened(found: Changed) -> list[str]:
-    """Say what differs, and what is known of the result that is shown."""
+    """Describe the difference, and the known facts about the shown result."""
     return [*filter(None, [said(found)]), *details(found.result)]
 
 

@@ -143,7 +143,7 @@ def _rules(tested: Iterable[Tested], target: str) -> Section:
 
 
 def did_text(did: ObservedResult) -> str:
-    """Write what was done: `rejected at load: CreateOperator E_INVALIDARG`."""
+    """Write the outcome of a call: `rejected at load: CreateOperator E_INVALIDARG`."""
     at = f" at {did.stage}: {did.error}" if did.error else ""
     return f"{did.outcome.value}{at}"
 

@@ -1,4 +1,4 @@
-"""What a command found, as headings, lines, tables and items that every writer can write: to the terminal, as Markdown, as HTML.
+"""A document of headings, lines, tables and items that every writer renders: terminal text, Markdown, HTML.
 
 Texts stand as they are recorded. The writers escape them, shorten long ones, and leave out what does not fit.
 """
@@ -62,8 +62,8 @@ class Remark(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A group of results: a line, what is known of it, and the id of one of its cases. In HTML `link` leads to its
-    results, `opens` to the case."""
+    """A group of results: a line, the known facts about it, and the id of one of its cases. In HTML `link`
+    leads to its results, `opens` to the case."""
 
     head: str
     remarks: Sequence[Remark] = ()

@@ -60,7 +60,7 @@ def render_junit(open_run: Callable[[], RunReader], *, only_unexpected: bool = F
 
 
 def _suite(name: str, state: str, element: str, texts: Sequence[str]) -> Iterator[str]:
-    """Write a suite of what is no result: a test case for each text, none where there is no text."""
+    """Write a suite of messages that are no results: one test case per text, no suite without texts."""
     if not texts:
         return
     yield f'<testsuite name="{name}" {_numbers(Counter({state: len(texts)}), 0.0)}>\n'

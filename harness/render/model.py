@@ -44,7 +44,7 @@ _VERDICTS = ("correct", "wrong", "crashed", "accepted", "not supported", "not ju
 
 
 def model_document(view: ModelView) -> Document:
-    """Show the verdict in a sentence, what is wrong, the counts, the whole model, the graph."""
+    """Show the finding in a sentence, the defects, the counts, the whole model, and the graph."""
     report = view.report
     remarks = [*report.ended, *report.remarks]
     if report.drawn:
@@ -63,7 +63,8 @@ def model_document(view: ModelView) -> Document:
 
 
 def sentence(view: ModelView) -> str:
-    """Return the finding: on which targets the models run whole and right, and what is wrong on the others."""
+    """Return the finding: the targets on which the models run whole and correctly, and the defects on the
+    others."""
     right, other = [], []
     for target in view.targets:
         if (missing := view.header.targets[target].unavailable) is not None:
@@ -389,7 +390,8 @@ def _operators(view: ModelView, occurring: Sequence[str]) -> Table:
 
 
 def _levels(view: ModelView) -> list[Block]:
-    """Show what documents and registrations allow at each feature level, and what a target of DirectML's really took."""
+    """Show the nodes that documents and registrations allow at each feature level, and the nodes that each
+    DirectML target ran."""
     rows: list[Row] = []
     for level in sorted({*view.levels, *view.report.releases}, key=level_key):
         release = view.report.releases.get(level)

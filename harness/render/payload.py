@@ -295,7 +295,7 @@ def _error(class_: str, text: str) -> tuple[str, str]:
 
 
 def meaning(result: Result) -> str:
-    """Write what a result means."""
+    """Write the meaning of a result."""
     return INEXPRESSIBLE if inexpressible(result) else result.reading.value
 
 

@@ -55,7 +55,7 @@ def answer_json(answer: Answer) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: what it has no type for is text, and no number null."""
+    """Return a value as JSON: text for types that JSON lacks, null for numbers that are not finite."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, int):

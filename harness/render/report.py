@@ -52,7 +52,7 @@ def render_markdown(report: Report, *, limit: int = LIMIT) -> str:
 
 
 def report_document(report: Report) -> Document:
-    """Show the verdict, what is unexpected, the counts, what is known, and what ran where."""
+    """Show the verdict, the unexpected results, the counts, the known defects, and the placement of nodes."""
     tables, summary = report.tables, report.summary
     remarks = [*summary.remarks, *(f"expectation: {problem}" for problem in tables.problems)]
     sections = list(_sections(report))
@@ -98,7 +98,8 @@ def _sections(report: Report) -> Iterator[Section]:
 
 
 def _readings(report: Report) -> Iterator[Block]:
-    """Yield the table of the six readings: targets beside each other, then all, and what is unexpected."""
+    """Yield the table of the six readings: a column per target, then all targets and the unexpected
+    results."""
     tables = report.tables
     total = tables.tally()
     several = tables.targets if 1 < len(tables.targets) <= BESIDE else []

@@ -1,5 +1,5 @@
-"""Sections of the report about single results and their groups: what is unexpected, what is known, where targets
-differ."""
+"""Sections of the report about single results and their groups: unexpected results, known deviations,
+differences between targets."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def difference_sections(tables: Tables) -> Iterator[Section]:
 
 
 def deviation_sections(report: Report) -> Iterator[Section]:
-    """Yield what is known, by the entry that says why."""
+    """Yield the known deviations, grouped by the entry that gives the reason."""
     tables = report.tables
     rows, pending = (tables.deviations.rows(pending=each) for each in (False, True))
     if not (rows or pending):

@@ -163,8 +163,7 @@ def _listed(groups: Iterable[StoryGroup]) -> Iterator[tuple[StoryGroup, int]]:
 
 
 def _group(listed: tuple[StoryGroup, int]) -> dict[str, Any]:
-    """Return a group as its page shows it: what happened on each target, and each case with what is its
-    own."""
+    """Return a group as its page shows it: the outcome on each target, and each case with its own facts."""
     group, number = listed
     return {
         "group": group,
@@ -198,7 +197,7 @@ def _outcomes(row: OperatorRow) -> list[tuple[str, int]]:
 
 
 def _facts(moments: list[Moment]) -> list[tuple[str, list[str]]]:
-    """Return what a target was in each release, by the name of the fact; newest first."""
+    """Return the facts about a target in each release, by name; newest release first."""
     found = [dict(target_facts(moment.point.info)) for moment in reversed(moments)]
     names = dict.fromkeys(name for facts in found for name in facts)
     reasons = [moment.point.info.unavailable or "" for moment in reversed(moments)]

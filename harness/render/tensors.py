@@ -87,7 +87,7 @@ def _bounded(tensors: dict[str, Tensor]) -> Approx | None:
 
 
 def _beside(expected: Approx, actual: Tensor, apart: Array, wrong: Array) -> list[list[str]]:
-    """Write the wrong elements with value, error, bound and the ratio of these; what is not a number is left
+    """Write the wrong elements with value, error, bound and their ratio; a ratio that is no number is left
     empty."""
     value, bound = expected.value.reshape(-1), expected.bound.reshape(-1)
     found = np.ascontiguousarray(actual.array).reshape(-1)

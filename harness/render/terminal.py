@@ -86,8 +86,8 @@ def render_terminal(report: Report, console: Console) -> None:
 
 
 def _readings(report: Report, console: Console) -> None:
-    """Print a line for each reading: its numbers on each target, or their sum where they do not fit, and what is
-    to be known of them."""
+    """Print a line for each reading: its numbers on each target, or their sum if they do not fit, and
+    remarks."""
     rows = report.readings
     if not rows:
         return
@@ -178,7 +178,7 @@ def error_words(error: object, bound: float) -> str:
 
 
 def details(result: Result) -> list[str]:
-    """Say what is known beside the outcome."""
+    """Return the known facts beside the outcome."""
     words = []
     if said := repeated(result):
         words.append(said)
@@ -260,7 +260,7 @@ def _levels(report: Report, columns: list[str]) -> Table:
 
 
 def _defects(report: Report, console: Console) -> None:
-    """Print a line for each known defect; what is unexpected stands above."""
+    """Print a line for each known defect; unexpected results are printed above."""
     known = [row for row in report.defects if not row.unexpected]
     if not known:
         return

@@ -39,7 +39,7 @@ def _numbered(name: str, position: int) -> str:
 
 
 def expected_arrays(expected: Expected | Tensor) -> dict[str, Array]:
-    """Return what is kept of an expected result, by name."""
+    """Return the stored tensors of an expected result, by name."""
     if isinstance(expected, Approx):
         return {"expected": expected.value, "bound": expected.bound}
     if isinstance(expected, OneOf):
@@ -70,7 +70,7 @@ class Kept:
             self._used[result.target] = held + size, cases + 1, known + (result.verdict is Verdict.EXPECTED)
 
     def used(self, target: str) -> tuple[int, int, int]:
-        """Return what a target has used of the limits."""
+        """Return how much of the limits a target has used."""
         return self._used.get(target, (0, 0, 0))
 
 

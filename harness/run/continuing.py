@@ -1,5 +1,5 @@
-"""Continues a run for `--resume`: what it takes from the run, and what it refuses, since a run file holds the
-results of one selection."""
+"""Continues a run for `--resume`: the options that it takes from the run, and those that it refuses because a
+run file holds the results of one selection."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def continued(request: Request, given: Collection[str]) -> Request:
 
 
 def _check_repeated(path: Path, header: Header) -> None:
-    """Refuse what a file alone would start: hosts, interpreters, libraries and scripts."""
+    """Refuse hosts, interpreters, libraries and scripts that only the run file names."""
     named = next(filter(starts_what_it_names, header.targets), None)
     if named is not None:
         again = " ".join(f"-t {shlex.quote(name)}" for name in header.targets)
@@ -82,7 +82,7 @@ def _check_repeated(path: Path, header: Header) -> None:
 
 
 def _words(targets: Iterable[str], seed: int, asked: Asked) -> dict[str, list[str]]:
-    """Return what a run was asked for as the command line has it, by the names of the options."""
+    """Return the options of a run as on the command line, by name."""
     return {
         "targets": sorted(targets),
         "queries": sorted(asked.queries),

@@ -56,7 +56,7 @@ class Culprits:
         self._held: list[Held] = []
 
     def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
-        """Keep a result if a transformer may have made it what it is; `results` yields it again."""
+        """Keep a result for the search if a transformer may have caused it; `results` yields it again."""
         if (
             not graph.composed
             or not (graph.deployed or graph.optimization != "off")
@@ -69,7 +69,7 @@ class Culprits:
         return True
 
     def results(self, pool: WorkerPool) -> Iterator[Held]:
-        """Yield what is held with its culprits; none is lost where the target goes away."""
+        """Yield the kept results with their culprits; none is lost if the target becomes unavailable."""
         held, self._held = self._held, []
         suspects = [
             WrongGraph(

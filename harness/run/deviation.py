@@ -1,4 +1,4 @@
-"""Holds what a target gave of a case against the expectation that says what it is known to give."""
+"""Compares the outputs of a target with the expectation that describes its known deviation."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Given:
 
 
 def deviating_outputs(name: str, prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
-    """Return what a formula of `operators.deviations` gives of a case, or formulas of the nodes of operators in its graph; None
-    where they say nothing of it."""
+    """Return the outputs of a case by a formula of `operators.deviations`, or by formulas of operators of its
+    graph; None if they do not apply."""
     case, call = prepared.case, prepared.call
     inputs = {spec.name: tensor for spec, tensor in zip(case.inputs, prepared.inputs, strict=True)}
     operator, arithmetic = OPERATORS[case.operator], declared_by(provider)
@@ -82,7 +82,7 @@ def deviating_outputs(name: str, prepared: Prepared, provider: str) -> tuple[Exp
 
 
 def deviating(formula: str, name: str) -> Operator:
-    """Return an operator that gives what a formula of a deviation does."""
+    """Return an operator whose formula is that of a deviation."""
     operator = OPERATORS[name]
     return operator._replace(
         oracle=lambda call, inputs, arithmetic: DEVIATIONS[formula](

@@ -29,7 +29,7 @@ _HASHED = 8
 
 @dataclass
 class Export:
-    """What was exported: what the manifest says of each test, and by reason how many cases are left out."""
+    """The exported tests: their entries in the manifest, and the number of cases left out by reason."""
 
     tests: list[dict[str, Any]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -127,7 +127,7 @@ def folder_name(case: Case) -> str:
 
 
 def _settings(case: Case, found: Tolerance) -> dict[str, Any]:
-    """Return what `data.json` holds: the tolerances, which ONNX's runner reads, and what they stand for."""
+    """Return the content of `data.json`: the tolerances, which ONNX's runner reads, and their sources."""
     exact = found.rtol == found.atol == 0
     note = (
         "exact: ONNX defines the result to the bit; NaN equals any NaN"

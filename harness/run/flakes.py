@@ -40,13 +40,13 @@ class Reruns:
         return True
 
     def unrepeated(self) -> Iterator[Result]:
-        """Yield what is held as it is: the target is gone."""
+        """Yield the kept results unchanged: the target is unavailable."""
         held, self._held = self._held, []
         yield from (result for _, _, result in held)
 
     def results(self, pool: WorkerPool, provider: str) -> Iterator[Result]:
-        """Repeat what is held, each time in a session of its own, and yield its results; none is lost where
-        the target goes away."""
+        """Repeat the kept cases, each time in a session of its own, and yield their results; none is lost if
+        the target becomes unavailable."""
         held, self._held = self._held, []
         outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
         place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}

@@ -22,7 +22,7 @@ _END = b'{"type":"end"'
 
 
 def run_folder(output: Path | None, run_id: str, *, resume: bool) -> Path:
-    """Return the folder for a run: the one asked for, the latest one to resume, or a new one named by the run
+    """Return the folder for a run: the given one, the latest one to resume, or a new one named by the run
     id."""
     if output is not None:
         if output.exists() and not output.is_dir():
@@ -45,8 +45,8 @@ def _latest() -> Path:
 
 
 def to_continue(folder: Path, targets: Sequence[str]) -> str:
-    """Return the command that continues the run in a folder; it repeats the targets where one names what it
-    starts."""
+    """Return the command that continues the run in a folder; it repeats `-t` for targets that start a
+    program."""
     repeated = targets if any(map(starts_what_it_names, targets)) else ()
     again = [word for target in repeated for word in ("-t", target)]
     return shlex.join(["harness", "run", "--resume", *again, "-o", str(folder)])
@@ -99,7 +99,7 @@ def make(folder: Path) -> None:
 
 
 def check_own(folder: Path) -> None:
-    """Raise UsageError where what a run writes in a folder is a link, which leads out of it."""
+    """Raise UsageError if an output file of a run is a link that leads out of its folder."""
     names = ("run.jsonl", ".run.jsonl.part", "artifacts", *_REPORTS, *(f"{name}.part" for name in _REPORTS))
     for path in (*(folder / name for name in names), *(folder / "artifacts").glob("*.npz")):
         if path.is_symlink():
@@ -107,8 +107,7 @@ def check_own(folder: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Take away what an earlier run left beside its run file: tensors and reports, which would pass for the
-    new one's."""
+    """Remove tensors and reports of an earlier run, which would be taken for those of the new run."""
     with contextlib.suppress(OSError):
         for path in (folder / "artifacts").iterdir():
             if _TENSORS.fullmatch(path.name):

@@ -18,7 +18,8 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def hash_files(paths: Iterable[Path], salt: str = "") -> str:
-    """Return the SHA-256 over the names and contents of files, whatever line endings a checkout gave them."""
+    """Return the SHA-256 over the names and contents of files, independent of the line endings of a
+    checkout."""
     total = sha256(salt.encode())
     for path in sorted(paths, key=lambda p: p.name):
         total.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")

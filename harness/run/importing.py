@@ -122,7 +122,7 @@ def _name(test: str, taken: set[str]) -> str:
 def write_specs(
     found: dict[str, list[ImportedEntry]], folder: Path, comment: str, done: Import, *, force: bool = False
 ) -> None:
-    """Write one spec an operator and hold what it documents against the oracle.
+    """Write one spec per operator and compare its documented outputs with the oracle.
 
     Raises UsageError where a file is there already, unless `force`, or cannot be written.
     """

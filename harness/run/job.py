@@ -40,8 +40,8 @@ from harness.targets.target import Target
 
 
 class RunInputs(NamedTuple):
-    """What a run is made of, before any target is known to be here; `artifacts` is the folder for tensors of
-    failing cases, None where they are not kept."""
+    """The inputs of a run before any target is started; `artifacts` is the folder for tensors of failing
+    cases, None to keep none."""
 
     targets: tuple[Target, ...]
     selection: Selection | ChosenCases
@@ -106,7 +106,7 @@ class TargetRun(NamedTuple):
             yield self._inexpressible(case, why)
 
     def left(self, cases: Iterator[Case]) -> Iterator[Case]:
-        """Yield the cases that an interrupted run has not done, and count those that it has for what is expected."""
+        """Yield the cases that an interrupted run has not done; the results that it has count as done."""
         return cases if self.done is None else self._left(cases, self.done)
 
     def _left(self, cases: Iterator[Case], done: Done) -> Iterator[Case]:
@@ -233,8 +233,8 @@ class TargetRun(NamedTuple):
         )
 
     def _unavailable(self, case: Case) -> Result:
-        """Say that the target is not here, with the reason once, in the header; what it could not express
-        stays inexpressible."""
+        """Record that the target is unavailable, with the reason once, in the header; inexpressible cases
+        stay inexpressible."""
         why = refusal(case, self.target.provider)
         if why is not None:
             return self._inexpressible(case, why)

@@ -56,7 +56,7 @@ class NodePlacement(NamedTuple):
 
 
 def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str) -> Judgement:
-    """Compare what a target did with what the case asks for.
+    """Compare the outcome of a case on a target with the expected one.
 
     A pass needs all tested nodes on `provider`, as the session itself reports them; the oracle is asked only
     where there is an output.

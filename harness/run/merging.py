@@ -128,7 +128,7 @@ class _Tensors:
             self._found.append(self._folder / name)
 
     def copy(self, folder: Path) -> None:
-        """Copy what was noted. Errors: UsageError where that is impossible."""
+        """Copy the recorded tensors. Errors: UsageError if that is impossible."""
         to = folder / "artifacts"
         for path in self._found:
             try:
@@ -140,7 +140,7 @@ class _Tensors:
 
 @contextlib.contextmanager
 def _whole_or_none(writer: RunWriter) -> Iterator[None]:
-    """Take away what a merge that fails has written."""
+    """Remove the files of a merge that failed."""
     try:
         yield
     except BaseException:

@@ -42,13 +42,13 @@ class ModelCall:
 
     @property
     def operator(self) -> str:
-        """The operator, behind its domain where that is none of ONNX's own."""
+        """The operator, with its domain unless that is ONNX's default."""
         node = self.recorded.node
         return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
     @property
     def text(self) -> str:
-        """The operator with what it takes."""
+        """The operator with its input types."""
         return f"{self.operator}({', '.join(map(written, self.recorded.inputs.values()))})"
 
     @property

@@ -1,4 +1,4 @@
-"""`harness model`: takes models apart, judges their calls in a run, and asks targets for what no case can be."""
+"""`harness model`: takes models apart, judges their calls in a run, and runs whole models on targets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _NO_KERNEL = ("is not a registered function/op", "Could not find an implementati
 
 
 class ModelInput(NamedTuple):
-    """What models are fed: a file or folder of tensors, sizes of free dimensions, and the seed of what is drawn."""
+    """The inputs of models: a file or folder of tensors, sizes of free dimensions, and the seed of drawn
+    inputs."""
 
     data: Path | None = None
     sizes: Mapping[str, int] = MappingProxyType({})
@@ -116,7 +117,7 @@ def _hint(error: NothingRan, sizes: Mapping[str, int]) -> str:
 
 
 def _resized(model: Model, sizes: Mapping[str, int], given: ModelInput) -> dict[str, Tensor] | None:
-    """Draw inputs of which every free dimension is one larger; None where there is none, or inputs are given."""
+    """Draw inputs with every free dimension one larger; None if there is none, or the inputs are given."""
     if not sizes or given.data is not None:
         return None
     return ModelInputs(model, {name: size + 1 for name, size in sizes.items()}, given.seed).tensors(None)
@@ -149,8 +150,8 @@ def _record(
 
 
 def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[ModelView, int]:
-    """Run the calls of models on targets, and each model whole; write what is known beside the run. Return it with the
-    exit code. Errors: those of `take_apart` and of a run."""
+    """Run the calls of models on targets, and each model whole; write the model facts beside the run. Return
+    it with the exit code. Errors: those of `take_apart` and of a run."""
     specs, fresh = asked.out / SPECS, asked.out / f".{SPECS}.part"
     if not asked.resume:
         check_vacant(asked.out, force=asked.force)

@@ -58,8 +58,8 @@ class PatternRuns:
         return True
 
     def results(self, pool: WorkerPool) -> Iterator[Held]:
-        """Run what is held over both patterns, and yield it with what became of its elements; none is lost
-        where the target goes away."""
+        """Run the kept cases over both patterns, and yield them with the state of their elements; none is
+        lost if the target becomes unavailable."""
         held, self._held = self._held, []
         found: list[dict[tuple[int, int], tuple[Tensor, ...]]] = [{} for _ in held]
         place: dict[int, int] = {}
@@ -131,8 +131,8 @@ def over_patterns(
 
 
 def examine(outputs: tuple[Tensor, ...], runs: list[tuple[Tensor, ...]]) -> Memory | None:
-    """Return what became of the elements of `outputs` in a run over each of `PATTERNS`; None where a run did
-    not give such outputs."""
+    """Return the state of the elements of `outputs` in a run over each of `PATTERNS`; None if a run gave no
+    such outputs."""
     unwritten = outside = unstable = total = 0
     for position, output in enumerate(outputs):
         again = [run[position] for run in runs if len(run) == len(outputs)]

@@ -51,8 +51,7 @@ class RunOutcome(NamedTuple):
 
 
 def run(request: Request) -> RunOutcome:
-    """Run everything that is asked for and write the run file; errors are of `errors`, results are never lost
-    by one."""
+    """Run a request and write the run file. Errors: those of `errors`; no result is lost by one."""
     if request.cluster is None:
         return _run(request, None)
     from harness.run.cluster.scheduler import connected  # asyncio, which a run on this machine does without

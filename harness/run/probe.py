@@ -1,4 +1,4 @@
-"""Probes: run cases on a target one by one, to find out what they do rather than whether that is expected.
+"""Probes: run cases on a target one by one to find out their outcome, without expectations.
 
 For `reduce`, `repro` and `bisect`: the cases may be synthetic, the workers stay alive between probes, and
 whatever ends a worker costs only the case that it was running.
@@ -27,7 +27,7 @@ from harness.targets.target import Target, greeted, wheel
 
 
 class Probe(NamedTuple):
-    """One case with its inputs and graph, what the target did with it, and the outcome."""
+    """One case with its inputs and graph, the target's outputs or error, and the outcome."""
 
     prepared: Prepared
     graph: Graph

@@ -116,8 +116,8 @@ class Earlier:
                 raise self._refused(f"the {what} changed since")
 
     def continued(self, present: Header) -> Done:
-        """Make the run file ready to be continued on these targets, and return what it has; a target may have
-        been out of reach before.
+        """Prepare the run file to be continued on these targets, and return its results; a target may have
+        been unavailable before.
 
         Errors: UsageError for another target, or for expectations in another order; TargetUnavailable for a
         target out of reach now.

@@ -31,7 +31,7 @@ class Shards:
         """Results that the shards were to have, without those that a target's API cannot express."""
 
     def ended(self, reader: RunReader, end: End, results: int, inexpressible: int) -> bool:
-        """Take what a shard's end says; return whether results are missing that it was to have."""
+        """Take the last line of a shard; return whether results are missing."""
         cases = (end.selected + inexpressible) // len(reader.header.targets)
         self._cases += cases
         self._all = max(self._all, cases + end.left_out.get(OTHER_SHARD, 0))
@@ -49,7 +49,7 @@ class Shards:
         return tuple(sorted(set(range(1, of + 1)) - {shard.index for shard in self._there}))
 
     def why_incomplete(self, absent: int) -> str:
-        """Say what is missing, and what to do."""
+        """Return the missing results and the remedy."""
         of = max((shard.of for shard in self._there), default=0)
         missing = self.missing()
         names = (

@@ -1,5 +1,5 @@
-"""Counts which transformers of ONNX Runtime's optimizer change the graphs of specs, by which a case shows that it
-tests what it is meant to."""
+"""Counts which transformers of ONNX Runtime's optimizer change the graphs of specs, which shows that a case
+tests its fusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks targets for what no case can be: the whole model at every level of optimisation, and calls without a formula."""
+"""Runs whole models at every level of optimisation, and calls that have no formula."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _ROUNDED = 1 << 22
 
 
 def apart(found: Iterable[Tensor], wanted: Iterable[Tensor]) -> float:
-    """Return the largest difference of outputs, as a part of the largest element of each; infinite where types, shapes
-    or what is finite differ."""
+    """Return the largest difference of outputs, relative to the largest element of each; infinite if types,
+    shapes or the finite elements differ."""
     return max((_apart(one, other) for one, other in zip(found, wanted, strict=True)), default=0.0)
 
 
@@ -78,7 +78,7 @@ def _apart(one: Tensor, other: Tensor) -> float:
 
 
 class WholeModel:
-    """Runs models whole, and single calls that no formula judges; what is found collects in its lists."""
+    """Runs models whole, and single calls without a formula; the findings collect in its lists."""
 
     def __init__(
         self,
@@ -243,7 +243,8 @@ class WholeModel:
     def _noise(
         self, pool: WorkerPool, model: Model, fed: Mapping[str, Tensor], off: Sequence[Tensor]
     ) -> float:
-        """Return what a rounding of every weight and input moves outputs by, at least a rounding of their own."""
+        """Return the change of the outputs by a rounding of every weight and input, at least one rounding of
+        their own."""
         generator = np.random.default_rng(self._asked.seed)
         rounded = {name: _rounded(each, generator) for name, each in model.weights.items()}
         done = execute(
@@ -288,7 +289,7 @@ def _epsilon(dtype: str) -> float:
 
 
 def _rounded(tensor: Tensor, generator: np.random.Generator) -> Tensor:
-    """Return a tensor of which every element has moved by at most a rounding of its type."""
+    """Return a tensor whose elements are each moved by at most one rounding of its type."""
     if tensor.dtype not in FORMATS or not 0 < tensor.array.size <= _ROUNDED:
         return tensor
     values = decode(tensor.dtype, tensor.array)

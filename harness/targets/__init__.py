@@ -1,1 +1,1 @@
-"""Where cases run: the targets, what they need on this machine, and the processes that serve them."""
+"""Where cases run: the targets, their requirements on this machine, and the processes that serve them."""

@@ -35,8 +35,8 @@ Progress = Callable[[str], None]
 
 
 class Stamp(msgspec.Struct, frozen=True):
-    """What a complete component is: size on disk in bytes, (size, time in ns, SHA-256) of its key files, and
-    facts such as versions."""
+    """The record of a complete component: size on disk in bytes, (size, time in ns, SHA-256) of its key
+    files, and facts such as versions."""
 
     component: str
     bytes: int
@@ -89,8 +89,7 @@ def stamps(base: Path) -> dict[str, Stamp]:
 
 
 def problems(folder: Path, *, deep: bool = False) -> list[str]:
-    """Return what is wrong with a component: key files that are gone or differ; `deep` hashes the large ones
-    too."""
+    """Return the defects of a component: missing or changed key files; `deep` hashes the large ones too."""
     stamp = stamp_of(folder)
     if stamp is None:
         return [f"{folder.name}: not installed"]

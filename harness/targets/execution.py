@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """A compiled ModelProto: its bytes, and what a worker must know to feed it.
+    """A compiled ModelProto: its bytes, and the description of its inputs for the worker.
 
     `fed` are the positions of the inputs that are passed at run time; `inputs` and `outputs` are (name, ONNX
     element type); `tested` the operator type of each node whose placement must be proven, `untested` that of each
@@ -73,8 +73,8 @@ class GraphCases(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """What a target did with a case; exactly one of `outputs` and `error` is set, `ended` says how the worker
-    ended if it did.
+    """The outcome of a case on a target. Exactly one of `outputs` and `error` is set; `ended` says how the
+    worker ended, if it ended.
 
     `nodes` is the proof of placement: None where the session never told.
     """

@@ -49,7 +49,7 @@ STARTUPS = ("ok", "exit", "garbage", "hang")
 
 
 class ScriptRule(NamedTuple):
-    """One rule of a script: it holds of the cases that the query selects and of which every term holds."""
+    """One rule of a script; it applies to the selected cases that have all of its terms."""
 
     query: Query | None
     where: tuple[Term, ...]
@@ -91,7 +91,7 @@ class Script:
             self.rules.append(_rule(rule, of_rule, partial(file.problem, ("rules", position, "every"))))
 
     def action(self, case_id: str, time: int) -> str:
-        """Return what to do with a case that this worker is asked for the `time`-th time, counted from 0."""
+        """Return the action for a case that this worker receives for the `time`-th time, counted from 0."""
         return next((rule.do for rule in self.rules if not time % rule.every and rule.holds(case_id)), "pass")
 
 

@@ -33,7 +33,7 @@ _KINDS = frozenset(b"HAPRED")
 
 
 class GarbledError(Exception):
-    """A worker's stream is not what a worker writes."""
+    """The worker's stream breaks the protocol."""
 
 
 class _Failure(msgspec.Struct, frozen=True):

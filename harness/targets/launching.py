@@ -1,4 +1,4 @@
-"""How a worker is started, what is known of it at the other end of a connection, and how it greets."""
+"""How a worker is started, the facts about a worker behind a connection, and its greeting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.worker.worker import PROTOCOL
 
 
 class Link(Protocol):
-    """What is known of workers at the other end of a connection."""
+    """The facts about workers behind a connection."""
 
     def refusal(self, how: str, printed: str) -> str:
         """Say in one line why a worker that ended so and printed this never greeted, and what to do."""
@@ -56,8 +56,8 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 def greeting(body: bytes) -> Hello:
-    """Return what a worker said of itself. Raises ValueError where that is no greeting, TargetUnavailable where the
-    worker is of another version of the harness."""
+    """Return the facts in a worker's greeting. Errors: ValueError if it is no greeting, TargetUnavailable if
+    the worker is of another version of the harness."""
     try:
         hello = msgspec.json.decode(body, type=Hello)
     except msgspec.MsgspecError as error:

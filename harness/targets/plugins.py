@@ -66,7 +66,7 @@ class Plugin(NamedTuple):
 
 
 class Refusals:
-    """What is known of workers of a plugin that never greeted (`pool.Link`)."""
+    """The reasons why the workers of a plugin never greeted (`pool.Link`)."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -130,8 +130,8 @@ def _command(interpreter: str, plugin: Plugin, library: Path) -> list[str]:
 
 
 def check_library(path: Path, target: str) -> None:
-    """See that a file is a shared library for this machine, before anything loads it; TargetUnavailable that
-    says what it is instead."""
+    """Check before anything loads a file that it is a shared library for this machine. Errors:
+    TargetUnavailable, which says what it is."""
     try:
         with PlainFile(path) as file:
             head = file.read(_HEAD)
@@ -185,8 +185,7 @@ def package(target: str) -> Project | None:
 
 
 def remedies() -> list[tuple[str, str]]:
-    """Return for each package with a plugin how its target is called and what it is, as `harness targets`
-    shows it."""
+    """Return the name and description of the target of each package with a plugin, for `harness targets`."""
     return [
         (name, f"{project.provider} of {project.name}, installed when first used")
         for name, project in PLUGINS.items()

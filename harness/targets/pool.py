@@ -147,7 +147,7 @@ class WorkerPool:
         return len(self._slots) < self._size and time.monotonic() >= self._more_at
 
     def _step(self) -> Iterator[Answer]:
-        """Wait for the next news of any worker, at most to the next deadline, and hand on what it says."""
+        """Wait for the next message of any worker, at most to the next deadline, and process it."""
         waiting = [slot for slot in self._slots.values() if slot.batches or not slot.greeted]
         now = time.monotonic()
         for slot in waiting:

@@ -160,7 +160,7 @@ def _unknown(text: str) -> UsageError:
 
 
 def _meant(text: str) -> str | None:
-    """Return the target of which only capitals, or `ort-` and `level-` before a version, were wrong."""
+    """Return the target whose name differs only in capitals, or lacks `ort-` or `level-` before a version."""
     head, comma, options = text.partition(",")
     name, at, release = head.lower().partition("@")
     if name not in PROVIDERS or (at and name not in (*_PLACED, "directml")):

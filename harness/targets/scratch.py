@@ -26,7 +26,7 @@ _NEW_SECONDS = 60.0
 
 
 class Scratch:
-    """A temporary folder, at `name`, that nobody else removes as long as this process lives."""
+    """A temporary folder, at `name`, that no other process removes while this one lives."""
 
     def __init__(self) -> None:
         sweep_once()

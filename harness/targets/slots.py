@@ -1,4 +1,4 @@
-"""What a pool knows of its workers: the batches that each was given, the case that it is at, and failed starts."""
+"""The state of a pool's workers: their batches, their current cases, and failed starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SentBatch:
 
 
 class WorkerSlot:
-    """A worker's place in the pool: the process, what it was given, and the case that it is at."""
+    """A worker's place in the pool: the process, its batches, and its current case."""
 
     def __init__(self, process: WorkerProcess, starting: int, working: int) -> None:
         self.process = process

@@ -37,7 +37,7 @@ class Conformance:
 
     @classmethod
     def of(cls, config: pytest.Config) -> Conformance:
-        """Read what the run asks for; what is wrong with it is pytest's usage error."""
+        """Read the options of the run; an error in them is pytest's usage error."""
         config.addinivalue_line("markers", _MARKS)
         try:
             return cls(settings(config))
@@ -58,7 +58,7 @@ class Conformance:
         return spec, cases
 
     def refuse(self, file: SpecFile, problem: str) -> None:
-        """Note what is wrong with a spec: nothing runs, and every problem of all specs is reported.
+        """Record an error of a spec: nothing runs, and every error of all specs is reported.
 
         A process of pytest-xdist can only say that its collection failed.
         """
@@ -129,8 +129,8 @@ class Conformance:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Start the workers of the first target before the first test, and end all of them after the last
-        one, whatever ends the loop."""
+        """Start the workers of the first target before the first test, and end all workers after the last
+        test, even if the loop is aborted."""
         wanted = [Wanted(item.case, item.target.name) for item in session.items if isinstance(item, CaseItem)]
         asked, alone = self.settings, not is_xdist_worker(session.config)
         self._execution = ItemRuns(

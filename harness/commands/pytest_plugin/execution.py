@@ -40,14 +40,14 @@ class Wanted(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What is run at once."""
+    """The key of a batch of cases that run together: a target and a block."""
 
     target: str
     block: int
 
 
 class OpenTarget(NamedTuple):
-    """A target whose workers run, or can be started, with what a run's header says of it."""
+    """A target with running or startable workers, and its entry in the run's header."""
 
     number: int
     opened: Opened
@@ -56,8 +56,7 @@ class OpenTarget(NamedTuple):
 
 
 class ItemRuns:
-    """Results of the `wanted` cases, which are in the order in which they will be asked for. Close it, or
-    workers stay."""
+    """Results of the `wanted` cases, in the order in which pytest runs them. Close it to end the workers."""
 
     def __init__(
         self,
@@ -88,8 +87,8 @@ class ItemRuns:
         self._running: Iterator[Result] = iter(())
 
     def result(self, wanted: Wanted) -> tuple[Result, Header]:
-        """Return what the target did with the case. Errors: TargetUnavailable, for each case of a target that
-        is not here, or no longer."""
+        """Return the result of a case on the target. Errors: TargetUnavailable, for each case, if the target
+        is or becomes unavailable."""
         key = (wanted.target, wanted.case.id)
         try:
             while key not in self._found:
@@ -100,8 +99,8 @@ class ItemRuns:
         return self._found.pop(key), self._opened[wanted.target].header
 
     def _advance(self, batch: Batch, case: Case) -> None:
-        """Take in one result of a batch, which begins where it is not running; a case that is asked for again
-        is run alone."""
+        """Take one result of a batch, and start the batch if it is not running; a case that is requested
+        again runs alone."""
         if batch != self._now:
             for result in self._running:  # what was begun is not begun again
                 self._found[result.target, result.case] = result

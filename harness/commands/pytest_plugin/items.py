@@ -26,7 +26,7 @@ class Collector(Protocol):
     settings: Settings
 
     def cases(self, path: Path) -> tuple[LoadedSpec, list[Case]]:
-        """Return a spec and its selected cases; HarnessError for what is wrong with it."""
+        """Return a spec and its selected cases. Errors: HarnessError for an invalid spec."""
 
     def refuse(self, file: SpecFile, problem: str) -> None:
         """End the run, or the collection of a file, with one line."""
@@ -38,8 +38,7 @@ class SpecFile(pytest.File):
     conformance: Collector
 
     def collect(self) -> Iterator[CaseItem]:
-        """Yield an item a target and case. What is wrong with a spec ends the run before anything is
-        tested."""
+        """Yield one item per target and case. An invalid spec ends the run before any test."""
         try:
             spec, cases = self.conformance.cases(self.path)
         except HarnessError as error:

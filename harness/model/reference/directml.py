@@ -41,8 +41,8 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class TensorSupportEntry(msgspec.Struct, frozen=True):
-    """What a table says of a tensor: the least and the most DimensionCount, and data types; () where the
-    document prints none.
+    """A table's row for a tensor: minimum and maximum DimensionCount and data types; () if the document gives
+    none.
 
     `kind` is `input`, `output`, `optional_input`, `optional_output`, `inputs` or `outputs`; `shape` the names
     of its dimensions, where the document prints them.
@@ -121,7 +121,7 @@ def operator_names() -> tuple[str, ...]:
 
 @cache
 def directml_operator(name: str) -> DirectmlOperator:
-    """Return what is documented of an operator; KeyError for one without a document."""
+    """Return the documentation of an operator. Errors: KeyError if it has no document."""
     return msgspec.json.decode(data_file(_FILE).operators[name], type=DirectmlOperator)
 
 

@@ -130,7 +130,7 @@ def release() -> KernelRelease:
 
 @cache
 def onnx_operator(name: str) -> OnnxOperator | None:
-    """Return what is known of an operator of ONNX's default domain, None for an unknown one."""
+    """Return the facts about an operator of ONNX's default domain, None for an unknown one."""
     found = data_file(_FILE).operators.get(name)
     return contributed(name) if found is None else msgspec.json.decode(found, type=OnnxOperator)
 

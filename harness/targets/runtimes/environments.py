@@ -83,7 +83,7 @@ def _usable(version: Version, project: Project) -> bool:
 
 
 def faults(version: Version, project: Project = ONNXRUNTIME) -> tuple[str, ...]:
-    """Return what is wrong with the environment for a release; looked at once a process."""
+    """Return the defects of the environment for a release; checked once a process."""
     return _faults(folder_of(version, project))
 
 

@@ -66,7 +66,7 @@ def ask_ahead(project: str, minors: Sequence[str]) -> None:
 
 @cache
 def configuration() -> Configuration:
-    """Read from the environment how uv is configured, else from pip how pip is."""
+    """Read uv's configuration from the environment, or else pip's."""
     if any(name in os.environ for name in _UV_INDEX):
         return _of_uv()
     settings = _pip_settings()

@@ -11,8 +11,8 @@ from harness.targets.runtimes.projects import ONNXRUNTIME, PLUGINS, Project
 
 
 def parse_version(text: str, project: Project = ONNXRUNTIME) -> Version:
-    """Parse a release such as `1.22.1`, or `1.22` for the newest 1.22.x; raise UsageError for anything
-    else."""
+    """Parse a release such as `1.22.1`, or `1.22` for the newest 1.22.x. Errors: UsageError for any other
+    text."""
     version = version_of(text)
     if (
         version is None
@@ -40,7 +40,7 @@ def parse_label(text: str) -> tuple[Project, str | None]:
 
 
 def version_of(text: str) -> Version | None:
-    """Return the version that a text is, None where it is none."""
+    """Return the version that a text stands for, None if it is none."""
     try:
         return Version(text)
     except InvalidVersion:

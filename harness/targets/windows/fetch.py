@@ -119,8 +119,7 @@ def _plain(uri: str) -> str:
 def fetch_packages(
     packages: Sequence[DebianPackage], mirrors: Mirrors, folder: Path, progress: Progress = note
 ) -> dict[str, Path]:
-    """Download packages into a folder and return their paths by name; what is there with the right hash is
-    kept.
+    """Download packages into a folder and return their paths by name; files with the right hash are kept.
 
     Raises TargetUnavailable when the mirror cannot be reached or no longer has a pinned version.
     """
@@ -159,7 +158,7 @@ def fetch_packages(
 
 
 def _own_files(path: Path) -> list[Path]:
-    """Return what is there of a download: the file, whole or growing, or its part."""
+    """Return the file of a download that exists: the complete file, a growing one, or its part."""
     return [found for found in (path, path.with_name(path.name + _PART)) if found.is_file()]
 
 
@@ -172,8 +171,8 @@ def _is_complete(path: Path, package: DebianPackage) -> bool:
 
 
 def _fetch_with_apt(helper: str, wanted: Sequence[tuple[str, Path, str]], tell: Callable[[], None]) -> None:
-    """Let apt download: it knows the machine's proxies, retries and resumes; what is missing afterwards is
-    found by its hash."""
+    """Let apt download: it knows the machine's proxies, retries and resumes; the check of hashes finds
+    missing files."""
     items = [part for address, path, sha256 in wanted for part in (address, str(path), f"SHA256:{sha256}")]
     options = ["-qq", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=2"]
     command = [helper, *options, "download-file", *items]

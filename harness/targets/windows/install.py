@@ -66,7 +66,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 
 def cache_dir() -> Path:
-    """Return the folder of the Windows runtime: under HARNESS_CACHE, else under the user's cache."""
+    """Return the folder of the Windows runtime: under HARNESS_CACHE, or else under the user's cache."""
     return cache_folder("windows")
 
 
@@ -96,7 +96,8 @@ def installed_source() -> Source | None:
 
 
 def installed(ort: str | None = None) -> Installed | None:
-    """Return the folders of a release when all its components are there, else None; nothing is verified."""
+    """Return the folders of a release if all its components are installed, or else None; nothing is
+    verified."""
     base, chosen, source = cache_dir(), release(ort), installed_source()
     if source is None:
         return None
@@ -122,7 +123,7 @@ def install(
     mirror: str | None = None,
     progress: fetch.Progress = fetch.note,
 ) -> Installed:
-    """Install what a release needs and return where it is; what is there and whole is kept.
+    """Install the components of a release and return their folders; intact components are kept.
 
     Without a `source` that is the one in use, else the machine's packages where they can serve as they are,
     else a private tree. Only `apt` named as the source lets apt install packages.
