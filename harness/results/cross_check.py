@@ -52,7 +52,7 @@ COMPOSED = Agreement(
 
 
 class CheckedResult(NamedTuple):
-    """What is compared of a result."""
+    """The compared facts of a result."""
 
     validity: Validity
     outcome: Outcome
@@ -115,7 +115,7 @@ def composed(case: str) -> bool:
 
 
 def did(result: Result) -> CheckedResult:
-    """Return what is compared of a result."""
+    """Return the compared facts of a result."""
     return CheckedResult(result.validity, result.outcome, result.output)
 
 

@@ -1,4 +1,5 @@
-"""The defects of a run, one line each: what is unexpected, then what an entry knows, the worst first."""
+"""The defects of a run, one line each: unexpected results first, then known deviations, the most severe
+first."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ WITHOUT_ENTRY = "Known, without an entry in the run file"
 
 
 class DefectLine(NamedTuple):
-    """One line: what it is, of which operators, how many cases, where it stands in the releases, and its smallest
-    case on `target`.
+    """One line of a report: the defect, its operators, its number of cases, the releases that have it, and
+    its smallest case on `target`.
 
     `number` is the entry's, None for what no entry explains; `since` and `mended` are empty where nobody says.
     """
@@ -55,7 +56,7 @@ class DefectLine(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Say what is known of it: `unexpected`, `since 1.24, mended in 1.28`."""
+        """Return the standing of the defect: `unexpected`, `since 1.24, mended in 1.28`."""
         said = ["unexpected"] * self.unexpected
         said += [f"since {self.since}"] * bool(self.since) + [f"mended in {self.mended}"] * bool(self.mended)
         return ", ".join(said) or ("every release" if self.everywhere else "")
@@ -133,7 +134,7 @@ def _named(names: tuple[str, ...]) -> str:
 
 
 def _without_entry(tables: Tables, known: list[DefectLine]) -> list[DefectLine]:
-    """Return what is known and no entry of the run file explains."""
+    """Return the known deviations that no entry of the run file explains."""
     total = tables.tally()
     title = WITHOUT_ENTRY if tables.header.baseline is None else OF_BASELINE
     rows = []

@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 def run_again(header: Header, targets: Iterable[str], queries: Iterable[str]) -> list[str]:
-    """Return the command that runs these cases as a run did."""
+    """Return the command that runs these cases with the options of a run."""
     asked = Asked() if header.selection is None else header.selection
     shard = [] if asked.shard is None else [f"{asked.shard.index}/{asked.shard.of}"]
     options = (

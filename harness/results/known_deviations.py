@@ -21,7 +21,7 @@ PENDING = (
 
 
 class DeviationKey(NamedTuple):
-    """What is counted of a result that names an entry."""
+    """The counted facts of a result that names an entry."""
 
     number: int
     level: str
@@ -29,8 +29,8 @@ class DeviationKey(NamedTuple):
 
 
 class DeviationRow(NamedTuple):
-    """An entry: how many results do what it expects, by reading, target and feature level, and how many
-    unexpected results contradict it."""
+    """An entry: the number of results that agree with it, by reading, target and feature level, and the
+    number of unexpected results that contradict it."""
 
     number: int
     entry: Expectation
@@ -79,7 +79,7 @@ class Deviations:
     """Counts results by the entry that they name. Feed it with `add`, then ask."""
 
     def __init__(self, entries: Mapping[int, Expectation], targets: Sequence[str]) -> None:
-        """`entries` are the header's, `targets` name what is counted, in the order of reading."""
+        """`entries` are those of the header, `targets` names the counted targets, in the order of reading."""
         self.entries = entries
         self._targets = targets
         self._counts: Counter[DeviationKey] = Counter()
@@ -99,8 +99,8 @@ class Deviations:
             found.smallest = min(filter(None, (found.smallest, (elements(case), case, state.target))))
 
     def defects(self) -> list[KnownDefect]:
-        """Return what is wrong, crashes or is accepted by entry: in the order of the readings, then the most
-        frequent."""
+        """Return wrong, crashed and accepted results by entry, in the order of the readings, then the most
+        frequent first."""
         return sorted(
             self._defects.values(),
             key=lambda found: (DEFECTS.index(found.reading), -found.results, found.number),

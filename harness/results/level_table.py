@@ -79,7 +79,7 @@ def target_levels(rows: Iterable[LevelRow]) -> list[LevelRow]:
 
 
 class ValidityRow(NamedTuple):
-    """What one target did with an operator's cases of one validity."""
+    """The results of one target for an operator's cases of one validity."""
 
     operator: str
     target: str
@@ -88,7 +88,7 @@ class ValidityRow(NamedTuple):
 
 
 def validity_table(tables: Tables) -> list[ValidityRow]:
-    """Return what targets did with invalid and unspecified cases."""
+    """Return the results of targets for invalid and unspecified cases."""
     cells = tables.by("operator", "target", "validity")
     return [
         ValidityRow(operator, target, validity, cells[key])

@@ -108,7 +108,8 @@ def ulp_text(ulp: float) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Write a ratio in two digits, and never as 1 what is less or more: `0.31`, `0.999`, `12`, `1.0002`."""
+    """Write a ratio in two digits; one that is not exactly 1 is never written as 1: `0.31`, `0.999`, `12`,
+    `1.0002`."""
     if ratio > 1e30:
         return "another number"
     for digits in range(2, 18):

@@ -9,7 +9,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Numbering(dict[_Key, int]):
-    """Numbers distinct keys in the order in which they are first asked for."""
+    """Numbers distinct keys in the order of their first use."""
 
     def __missing__(self, key: _Key) -> int:
         number = self[key] = len(self)

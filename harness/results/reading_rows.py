@@ -33,8 +33,8 @@ BESIDE = 5
 
 
 class ReadingRow(NamedTuple):
-    """How many results have a reading, on each target and in all, how many of these are `unexpected`, and what is
-    to be known of the others."""
+    """The number of results with a reading, on each target and in all, the number of `unexpected` ones, and
+    remarks on the others."""
 
     reading: Reading
     by_target: dict[str, int]

@@ -39,7 +39,7 @@ class Report:
 
     @cached_property
     def summary(self) -> Summary:
-        """The verdict, and what a reader must know before trusting it."""
+        """The verdict, with the remarks that a reader needs before trusting it."""
         return summarize(self.tables)
 
     @cached_property

@@ -31,8 +31,8 @@ class Requirement(NamedTuple):
 
 
 class ObservedResult(NamedTuple):
-    """What a target did with some cases in the same way; `error` is the class of its error: the call that
-    failed and the HRESULT."""
+    """The cases that ended in the same way on one target; `error` is the class of the error: the failed call
+    and the HRESULT."""
 
     validity: Validity
     outcome: Outcome
@@ -41,7 +41,7 @@ class ObservedResult(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The cases on one side of a rule: counts by what was done, and a case of each."""
+    """The cases on one side of a rule: counts by outcome, and one case of each."""
 
     counts: dict[ObservedResult, int]
     examples: dict[ObservedResult, str]
@@ -84,7 +84,7 @@ def by_origin() -> dict[str, list[tuple[int, bool, Query]]]:
 
 
 class Rules:
-    """Collects what one target did with the cases that rules name."""
+    """Collects the results of one target for the cases that rules name."""
 
     def __init__(self) -> None:
         self._known = rules()

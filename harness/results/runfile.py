@@ -242,7 +242,7 @@ class RunReader:
             yield record
 
     def _wrong(self, result: Result) -> str | None:
-        """Say what no reader can do with: a name that the header has not, an id that queries cannot match."""
+        """Report a name that the header lacks, or an id that queries cannot match."""
         if not result.case.startswith(f"{result.operator}@"):
             return f"operator {result.operator[:40]!r} of the case {result.case[:40]!r}"
         target = self.header.targets.get(result.target)

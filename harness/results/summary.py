@@ -42,15 +42,15 @@ _MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
 class Note(NamedTuple):
-    """What a reader may want to know of what stands in no count: in a few words, and whole."""
+    """A remark that belongs to no count: in a few words, and in full."""
 
     short: str
     text: str
 
 
 class Summary(NamedTuple):
-    """`sentence` is the verdict and `where` what ran; `remarks` are what a reader must know before trusting it,
-    `notes` what reports fold."""
+    """`sentence` is the verdict and `where` the targets that ran; `remarks` are needed before trusting it,
+    `notes` are folded in reports."""
 
     tone: Tone
     sentence: str
@@ -288,7 +288,7 @@ def _by_use(tables: Tables) -> Iterator[str]:
 
 
 def _why(tables: Tables, target: str) -> str:
-    """Say why a target did not run what it did not run, the most frequent reason first."""
+    """Return the reasons why a target did not run cases, the most frequent first."""
     found = Counter(
         {class_: number for (of, class_), number in tables.not_run.items() if of == target and class_}
     )
@@ -300,7 +300,7 @@ def _why(tables: Tables, target: str) -> str:
 
 
 def _judged(against: Against, targets: tuple[str, ...]) -> str:
-    """Say which earlier run the verdicts are of, and for what they are not or need care."""
+    """Name the earlier run that the verdicts refer to, and the results that it does not cover."""
     renamed = [f", {now} against its {then}" for now, then in against.targets.items() if now != then]
     said = f"Judged against run {one_line(against.run_id)}{''.join(renamed)}."
     absent = [target for target in targets if target not in against.targets]
@@ -318,7 +318,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _together(targets: list[str]) -> str:
-    """Name targets of which the same is said; a few of them by name."""
+    """Name targets with the same remark; a few of them by name."""
     more = len(targets) - _NAMED
     return ", ".join(targets) if more <= 1 else f"{', '.join(targets[:_NAMED])} and {more} more targets"
 

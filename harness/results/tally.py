@@ -1,4 +1,5 @@
-"""What is counted of a case and of its result, the cell of the counts that both make, and the tally of many.
+"""The counted facts of a case and of its result, the cell of the counts that both select, and the tally of
+many results.
 
 A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. A tally says
 how many of some results have which reading, and how many of those are unexpected.
@@ -17,7 +18,7 @@ from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, Reading, Verdi
 
 
 class CaseKind(NamedTuple):
-    """What is counted of a case."""
+    """The counted facts of a case."""
 
     facets: Facets
     level: str
@@ -25,7 +26,7 @@ class CaseKind(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is counted of what a target did with it.
+    """The counted facts of a result.
 
     `reading` is None for a case that the target's API cannot express; `reason` says why a result is not judged,
     empty for any other.
@@ -42,7 +43,7 @@ class State(NamedTuple):
 
 
 def state_of(result: Result, *, baseline: bool) -> State:
-    """Return what is counted of a result; `baseline` says that an earlier run judges."""
+    """Return the counted facts of a result; with `baseline` an earlier run decides what is unexpected."""
     found = None if inexpressible(result) else result.reading
     reason = (
         why_not_judged(result.validity, result.outcome, result.apart) if found is Reading.NOT_JUDGED else ""
@@ -143,7 +144,7 @@ class Tally:
 
     @property
     def defects(self) -> int:
-        """Count what is wrong, crashed or accepted."""
+        """Count wrong, crashed and accepted results."""
         return sum(self[reading] for reading in DEFECTS)
 
     @property

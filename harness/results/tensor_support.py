@@ -58,7 +58,7 @@ it."""
 
 
 class Status(str, Enum):
-    """A cell of the documents against what a DLL does."""
+    """One cell of the documents compared with the behaviour of a DLL."""
 
     AS_DOCUMENTED = "as documented"
     REJECTED = "documented, rejected"
@@ -103,7 +103,7 @@ class _Seen:
 
 
 class TensorSupport:
-    """Collects what targets did with the calls that results name."""
+    """Collects the outcomes of the calls that results name."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -132,8 +132,8 @@ class TensorSupport:
         return [target for target in self._header.targets if target in named]
 
     def level(self, target: str) -> str:
-        """Return the level that a target is held against: what its device reports, else the highest
-        published."""
+        """Return the feature level to compare a target with: the one that its device reports, otherwise the
+        highest published."""
         reported = self._header.targets[target].max_feature_level
         return reported or max((level for level in level_order() if level != BEYOND), key=level_key)
 
@@ -213,7 +213,7 @@ def _speaks_of(call: _Call, level: str) -> Iterator[SupportKey]:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> _Call | None:
-    """Read `GATHER_ND1 InputTensor=FLOAT32[4] …`; None for what is not a call of a documented operator.
+    """Read `GATHER_ND1 InputTensor=FLOAT32[4] …`; None if it is no call of a documented operator.
 
     An optional tensor may be absent; those of an array are named `InputTensors.0`, `InputTensors.1` and so
     on.

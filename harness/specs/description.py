@@ -1,5 +1,5 @@
-"""What an author of specs may write of an operator: its signature, the sweeps of families, the kinds of values and the words
-of shapes that each input takes, each kind with elements of a case that has it."""
+"""Everything that a spec can express for an operator: its signature, the sweeps of families, and for each
+input the kinds of values and words of shapes, each kind with the elements of a case that has it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class SweepPlan:
     calls: SweepCalls
 
     def cases(self, left_out: Counter[str]) -> Iterator[Case]:
-        """Yield the sweep's cases, and count by reason what it leaves out."""
+        """Yield the sweep's cases, and count the left-out ones by reason."""
         for piece in self.pieces(left_out):
             yield from piece.cases()
 
@@ -131,7 +131,7 @@ class SweepPlan:
         return KeptCalls(groups, left_out, self.calls.arrays)
 
     def count(self, left_out: Counter[str]) -> int:
-        """Count the sweep's cases without making them, and by reason what it leaves out."""
+        """Count the sweep's cases without making them, and the left-out ones by reason."""
         return self.calls.count(left_out)
 
     def pieces(self, left_out: Counter[str]) -> Iterator[Piece]:
@@ -175,7 +175,7 @@ class Plan:
         }
 
     def counted(self) -> tuple[int, Counter[str]]:
-        """Count the cases without making them, and by reason what is left out."""
+        """Count the cases without making them, and the left-out ones by reason."""
         left_out = Counter[str]()
         return len(self.literals) + sum(sweep.count(left_out) for sweep in self.sweeps), left_out
 
@@ -188,7 +188,7 @@ class Plan:
     def pieces(
         self, left_out: Counter[str], *, valid: bool, wanted: Callable[[SweepPlan], bool] | None = None
     ) -> Iterator[Piece]:
-        """Yield what the cases are made from, in the order of `cases`, and count by reason what is left out."""
+        """Yield the sources of the cases, in the order of `cases`, and count the left-out ones by reason."""
         yield from pieces_of(self.literals, valid=valid)
         for sweep in self.sweeps:
             if (sweep.sweep.validity is Validity.VALID) is valid and (wanted is None or wanted(sweep)):
@@ -281,8 +281,8 @@ def _operator_of(spec: LoadedSpec, problems: list[str]) -> Operator | None:
 def _planned(
     spec: LoadedSpec, operator: Operator, problems: list[str], *, everything: bool, thorough: bool
 ) -> tuple[Sequence[Case], Sequence[SweepPlan]]:
-    """Plan the literal cases and the sweeps of a spec, or read the plan that was kept of it; add what is wrong
-    with it to `problems`."""
+    """Plan the literal cases and the sweeps of a spec, or read its kept plan; add errors of the spec to
+    `problems`."""
     keeps, before = not (everything or thorough), len(problems)
     kept = kept_plans.read(spec, operator) if keeps else None
     if kept is not None:
@@ -322,7 +322,7 @@ def _planned(
 
 
 def _read(spec: LoadedSpec, operator: Operator, kept: Iterable[KeptCalls]) -> Iterator[SweepPlan]:
-    """Yield the sweeps of a spec with what was kept of each."""
+    """Yield the sweeps of a spec, each with its kept plan."""
     for (_, sweep), found in zip(sweeps_of(spec, operator, []), kept, strict=True):
         calls = SweepCalls(spec, operator, sweep)
         calls.found = found.groups, found.left_out

@@ -24,7 +24,8 @@ class Found(NamedTuple):
 
 
 def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
-    """Return the case that `text` names; UsageError where it is none or more than one, with what is near.
+    """Return the case that `text` names. Errors: UsageError, with similar ids, if it names none or more than
+    one.
 
     What no default case is may be one of the whole product of its sweep, of which `run --select all` tells.
     """

@@ -85,7 +85,8 @@ class Selection:
 
     @cached_property
     def _paired(self) -> tuple[list[Case], Counter[str]]:
-        """The cases of a pairwise selection, which those before it decide, and what is left out."""
+        """The cases of a pairwise selection, which depend on the earlier cases, and the left-out ones by
+        reason."""
         found: list[Case] = []
         left_out = Counter[str]()
         pairs = _Pairs()

@@ -130,8 +130,8 @@ def _command(interpreter: str, plugin: Plugin, library: Path) -> list[str]:
 
 
 def check_library(path: Path, target: str) -> None:
-    """Check before anything loads a file that it is a shared library for this machine. Errors:
-    TargetUnavailable, which says what it is."""
+    """Check that a file is a shared library for this machine before it is loaded. Errors: TargetUnavailable,
+    which names the kind of file."""
     try:
         with PlainFile(path) as file:
             head = file.read(_HEAD)

@@ -100,8 +100,8 @@ def _end(option: str, text: str, versions: Sequence[Version]) -> Version:
 
 
 class Measure:
-    """Runs cases on a release and says what it did; a case that the release cannot load at all is left out,
-    not failed."""
+    """Runs cases on a release and returns their outcomes; a case that the release cannot load at all is left
+    out, not failed."""
 
     def __init__(self, axis: Axis, cases: Sequence[Case], *, jobs: int, timeout: float, seed: int) -> None:
         self._axis = axis

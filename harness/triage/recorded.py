@@ -93,14 +93,13 @@ def _everything(header: Header) -> bool:
 
 
 def _specs_of(header: Header) -> Sequence[Path]:
-    """Return the specs that the run was asked for, if they are still where they were, else none: the
-    harness's own."""
+    """Return the specs of a run's command line if they still exist, otherwise none: the harness's own."""
     asked = () if header.selection is None else tuple(map(Path, header.selection.specs))
     return asked if all(path.exists() for path in asked) else ()
 
 
 def _query(text: str) -> Query | None:
-    """Read a query; None for what is none, and so can only be an id."""
+    """Parse a query; None if it is no query and therefore can only be an id."""
     try:
         return Query.parse(text)
     except UsageError:

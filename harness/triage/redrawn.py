@@ -40,8 +40,8 @@ class RedrawnCase(NamedTuple):
 
 
 def redrawn(probes: Probes, case: Case, spec: LoadedSpec) -> RedrawnCase:
-    """Return a case that fails in the same way with as few of its own numbers as possible: none, else each tensor is
-    tried alone."""
+    """Return a case that fails in the same way with as few of its own numbers as possible: first none of
+    them, then tensor by tensor."""
     first = probes.fresh(case)
     wanted = signature(first.judgement, first.execution)
     tensors, make = _tensors(first.prepared.inputs, case, spec)

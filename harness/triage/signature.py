@@ -8,5 +8,5 @@ from harness.targets.execution import Execution
 
 
 def signature(judgement: Judgement, execution: Execution) -> Signature:
-    """Return the signature of what a target did with a case."""
+    """Return the signature of the outcome of a case on a target."""
     return signature_of(judgement.outcome, execution.stage, judgement.error, judgement.diff)

@@ -11,7 +11,7 @@ from typing import Any, Dict, List
 
 
 def listed(*domains: str) -> Dict[str, Any]:
-    """Return what is printed."""
+    """Return the text to print."""
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 

@@ -22,7 +22,7 @@ SIGNATURE: By = "signature"
 
 
 class Seen(NamedTuple):
-    """What a release did with one case: the class of its error, and its message or the difference in
+    """The outcome of a case on a release: the class of its error, and its message or the difference in
     words."""
 
     validity: Validity
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
     @property
     def conforms(self) -> bool:
-        """Say whether it does what it should."""
+        """Say whether the case conforms."""
         return conforms(self.validity, self.outcome)
 
     @property
@@ -49,7 +49,7 @@ class Seen(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a release did with the cases that it can run, by id.
+    """The outcomes of the cases that a release can run, by id.
 
     `skipped` says why there are none, `left_out` counts by reason those that it cannot run.
     """
@@ -120,8 +120,8 @@ def bisect(
     everything: bool = False,
     by: By = OUTCOME,
 ) -> Bisection:
-    """Measure the newest and the oldest release that can run the cases, then what a binary search needs, or
-    `everything`.
+    """Measure the newest and the oldest release that can run the cases, then the releases of a binary search,
+    or `everything`.
 
     `versions` are oldest first. A release that cannot run any case is passed over for its nearest neighbour.
     """

@@ -15,8 +15,7 @@ _SHOWN = 6
 
 
 class Searched(NamedTuple):
-    """A bisection with what was asked: over which releases, for which cases, and what had to be said on the
-    way."""
+    """A bisection with its request: the releases, the cases, and the remarks made on the way."""
 
     over: str
     target: str
@@ -46,7 +45,7 @@ class ReleaseRow(NamedTuple):
 
 
 def sentence(searched: Searched) -> str:
-    """Say the first release with a change and what it is, or that there is none."""
+    """Name the first release with a change and the change, or say that there is none."""
     found = searched.found
     if found.first is None:
         ran = found.ran
@@ -65,8 +64,8 @@ def sentence(searched: Searched) -> str:
 
 
 def kind(change: ReleaseChange) -> str:
-    """Name the release of a change: bad if cases fail anew and none fails no longer, good the other way
-    round, else neither."""
+    """Classify the release of a change: bad if cases fail anew and none recovers, good if cases recover and
+    none fails anew, otherwise neither."""
     worse, better, _ = moves(change)
     return BAD if worse and not better else GOOD if better and not worse else OTHER
 
@@ -93,7 +92,7 @@ def moved(change: ReleaseChange) -> str:
 
 
 def remarks(searched: Searched) -> tuple[str, ...]:
-    """Say what limits the finding: changes that follow, releases that return, what was not looked at or not
+    """List the limits of the finding: later changes, releases that return, releases not examined or not
     compared."""
     found = searched.found
     said = list(searched.remarks)
@@ -138,7 +137,7 @@ def outcome(seen: Seen) -> str:
 
 
 def _did(searched: Searched, seen: Seen) -> str:
-    """Write what a release did with the only case, as far as it is compared."""
+    """Describe the outcome of the only case on a release, as far as it is compared."""
     if searched.found.by != SIGNATURE or not (seen.error or seen.difference):
         return outcome(seen)
     return outcome(seen).replace(seen.outcome.value, str(seen.signature), 1)

@@ -209,8 +209,8 @@ def _explained(
 
 
 def _held_against(failures: Failures, scope: FailureScope) -> Rows:
-    """Return what did the same in BASE and still does; where nothing does, all of the target and validity
-    that did not change."""
+    """Return the results that are the same in BASE; if there are none, all unchanged results of the target
+    and validity."""
     exactly = failures.passing.get(scope)
     if exactly is not None:
         return np.array(exactly, np.intp)

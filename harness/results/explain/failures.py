@@ -29,8 +29,8 @@ from harness.results.unexpected import clipped
 
 
 class FailureKind(NamedTuple):
-    """What the results of a group have in common. `change` and `before` are of a comparison; `culprit` are the
-    transformers without which an optimised graph does what it should."""
+    """The common facts of a group of results. `change` and `before` belong to a comparison; `culprit` are the
+    transformers without which an optimised graph conforms."""
 
     target: str
     known: bool
@@ -46,7 +46,7 @@ class FailureKind(NamedTuple):
 
 
 class FailureScope(NamedTuple):
-    """A target's results of one validity; in a comparison those that did the same in BASE."""
+    """The results of a target with one validity; in a comparison those that were the same in BASE."""
 
     target: str
     validity: Validity
@@ -149,8 +149,8 @@ class Failures:
 
 
 def selected(result: Result, queries: Sequence[Query]) -> bool:
-    """Say whether a result can be explained: it ran, the specification says what is right, or that it is wrong to
-    end the process, and a query selects it."""
+    """Say whether a result can be explained: it ran, the specification defines the right result (or it is a
+    crash), and a query selects it."""
     if result.outcome in NOT_EXECUTED or (result.validity is Validity.UNSPECIFIED and result.conforms):
         return False
     return not queries or any(query.matches(result.case) for query in queries)

@@ -27,8 +27,8 @@ _RULES = 3
 
 
 class InCommon(NamedTuple):
-    """The explained groups, largest first; `remark` says what is not explained and how it can be, empty where
-    all is."""
+    """The explained groups, largest first; `remark` names the unexplained results and how to explain them,
+    empty if there are none."""
 
     groups: tuple[FailureGroup, ...] = ()
     remark: str = ""

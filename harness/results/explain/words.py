@@ -53,7 +53,7 @@ def _differ(number: int) -> str:
 
 
 def title(group: FailureGroup) -> str:
-    """Name a group: how many, what happened, where, and of which operators."""
+    """Name a group: the number of results, the outcome, the target, and the operators."""
     kind = group.kind
     operators = ", ".join(sorted(group.operators))
     label = f"{kind.change.value} " if kind.change else "known " if kind.known else ""
@@ -115,7 +115,7 @@ def elsewhere(group: FailureGroup) -> str:
 
 
 def inseparable(rule: Rule) -> list[str]:
-    """Say for each term of a rule what cannot be told from it on these cases."""
+    """Name for each term of a rule the alternatives that these cases cannot distinguish."""
     pairs = zip(rule.terms, rule.alternatives, strict=True)
     return [
         f"{term.words} cannot be told apart here from {_listed(others)}" for term, others in pairs if others
@@ -135,7 +135,7 @@ def _listed(others: tuple[Term, ...]) -> str:
 
 
 def apart(group: FailureGroup) -> str:
-    """Say what else fails where the rules hold."""
+    """Name the other failures among the cases for which the rules hold."""
     if not group.otherwise:
         return ""
     told = f"; what fails here and not there: {say(group.apart)}" if group.apart else ""

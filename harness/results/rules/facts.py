@@ -43,7 +43,7 @@ def facts(operator: str, opset: int) -> Facts:
 
 @cache
 def roles() -> dict[str, Role]:
-    """Return what an attribute, or an input whose elements are known before a run, stands for, by its
+    """Return the facts about an attribute, or about an input whose elements are known before a run, by
     name."""
     found: dict[str, Role] = load("roles.yaml")["attributes"]
     return found

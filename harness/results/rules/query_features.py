@@ -64,7 +64,7 @@ def _tighter(term: Term, other: str | None) -> Value:
 
 
 def _plain(term: Term) -> str:
-    """Write what a `!=` refuses."""
+    """Write the values that a `!=` excludes."""
     if term.column == "operator":
         return str(term.value)
     return f"*{term.value}" if term.column == "opset" else f"{term.column.removeprefix('call.')}={term.value}"

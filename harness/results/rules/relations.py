@@ -119,7 +119,7 @@ def _batches(attribute: str, batch: int, shape: Shape, other: Shape) -> dict[str
 
 
 def _tuples(shape: Shape, indices: Shape, batch: int) -> dict[str, Value]:
-    """Relate index tuples with what they point into, behind the batches."""
+    """Relate index tuples to the dimensions that they index, behind the batch dimensions."""
     if not indices:
         return {}
     found: dict[str, Value] = {"tuple": indices[-1]}

@@ -161,8 +161,7 @@ def _cost(separation: Separation) -> float:
 
 
 def _telling(term: Term, others: Iterable[Term]) -> tuple[Term, ...]:
-    """Leave out what is another word for the same column, and all but the cheapest term of each other
-    column."""
+    """Drop terms with equal columns, keeping the cheapest one of each."""
     found: dict[str, Term] = {}
     for other in others:
         if other.column not in (term.column, *FIRST_INPUT):

@@ -1,1 +1,1 @@
-"""A run on the nodes of a Dask cluster: blocks of cases are its tasks, lines of the run file what they return."""
+"""Runs on the nodes of a Dask cluster: blocks of cases are its tasks, which return lines of the run file."""

@@ -1,5 +1,5 @@
-"""Which node has which block: what a node that dies had runs again elsewhere, and a block that ends two nodes is divided
-into its cases.
+"""Assigns blocks to nodes: the blocks of a dead node run again elsewhere, and a block that ends two nodes is
+divided into its cases.
 
 Nodes are told by their addresses, attempts to run a block by tickets. A node holds two blocks, so that it need not wait
 for the next one; it runs them in the order in which it was given them. A block that ended a node is given to one that
@@ -91,11 +91,12 @@ class Assignments:
             self._put(block)
 
     def tickets(self, node: str) -> list[int]:
-        """Return the tickets of what a node holds."""
+        """Return the tickets that a node holds."""
         return list(self._held.get(node, {}))
 
     def lost(self, node: str) -> list[PendingBlock]:
-        """Take back what a node held that ended; return the case that is the reason, which runs no more."""
+        """Take back the blocks of a node that ended; return the case that is the cause, which does not run
+        again."""
         held = list(self._held.pop(node, {}).values())
         self._clearing = None if self._clearing == node else self._clearing
         for block in held[1:]:

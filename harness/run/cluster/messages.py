@@ -24,18 +24,18 @@ class OwnSpec(NamedTuple):
 
 
 def spec_sent(spec: LoadedSpec) -> LoadedSpec | OwnSpec:
-    """Return what a node needs to have the same spec."""
+    """Return the harness's own spec by name and digest, which a node has itself, any other whole."""
     return OwnSpec(spec.path.name, text_digest(spec.path.read_bytes())) if spec.built_in else spec
 
 
 def text_digest(data: bytes) -> str:
-    """Return a digest of a file's text, whatever line endings a checkout gave it."""
+    """Return the digest of a file's text, independent of the line endings of a checkout."""
     return sha256(data.replace(b"\r\n", b"\n")).hexdigest()
 
 
 class RunOrder(NamedTuple):
-    """What a run is of: a node plans it from this, and starts its targets. Blocks have at least `size` cases; `jobs`
-    are the workers of a node for a target."""
+    """The plan of a run, from which a node makes its blocks and starts its targets. Blocks have at least
+    `size` cases; `jobs` is the number of workers per target on a node."""
 
     run_id: str
     inputs: RunInputs
@@ -82,7 +82,8 @@ class BlockTask(NamedTuple):
 
 
 class BlockResults(NamedTuple):
-    """The results of a block: lines of the run file, what they show, and files for `artifacts/`."""
+    """The results of a block: lines of the run file, what they show of entries, and files for
+    `artifacts/`."""
 
     lines: bytes
     report: ProcessReport

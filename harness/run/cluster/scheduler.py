@@ -153,7 +153,7 @@ def _local(number: int) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask's own words from stderr: what it says of nodes the run says itself."""
+    """Keep Dask's own messages off stderr; the run reports the nodes itself."""
     import distributed  # makes its loggers, each with a level of its own
 
     loggers = [

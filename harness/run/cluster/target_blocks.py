@@ -140,7 +140,7 @@ class TargetBlocks:
         self._job.known.merge(results.report.findings)
 
     def _lost(self, node: str, sink: Sink) -> None:
-        """Let what a node had when it ended run again; record the cases that it ended with."""
+        """Run the blocks of a node that ended again; record the cases that ended it."""
         for attempt in self._blocks.tickets(node):
             self._nodes.cluster.forget((node, self._number, attempt))
         lines = ResultLines(sink)

@@ -1,4 +1,5 @@
-"""Digests that name what is kept in the user's cache: of the code that made it, of the libraries below, and of files."""
+"""Digests that name files of the user's cache: digests of the code that made them, of libraries, and of
+files."""
 
 from __future__ import annotations
 

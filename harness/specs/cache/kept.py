@@ -1,4 +1,5 @@
-"""Files of the user's cache that hold what can be found again, named `NAME-DIGEST.…` after all that it follows from.
+"""Files of the user's cache that can be computed again, named `NAME-DIGEST.…` after everything that
+determines them.
 
 A file that is absent, damaged or cannot be written costs time and nothing else.
 """
@@ -23,7 +24,7 @@ ROOMS = ("model", "operators", "specs")
 
 
 def read(path: Path) -> bytes | None:
-    """Return what a file holds; None where it is absent or damaged."""
+    """Return the content of a file; None if it is absent or damaged."""
     with contextlib.suppress(OSError):
         data = path.read_bytes()
         if sha256(data[_DIGEST:]).digest() == data[:_DIGEST]:
@@ -59,7 +60,7 @@ def write(path: Path, data: bytes, stay: int) -> None:
 
 
 class Unpickler(pickle.Unpickler):
-    """Makes numbers, texts, tuples, lists, dictionaries and the given `parts`, and nothing else, whatever a file says."""
+    """Unpickles only numbers, texts, tuples, lists, dictionaries and the given `parts`."""
 
     def __init__(self, data: bytes, parts: Mapping[tuple[str, str], Any]) -> None:
         super().__init__(io.BytesIO(data))

@@ -16,8 +16,8 @@ from harness.specs.reading.load import default_folder
 
 
 def answer(question: str) -> str | None:
-    """Return what was answered to a question about the specs and expectations as they are; None where nothing
-    was."""
+    """Return the kept answer to a question about the present specs and expectations; None if there is
+    none."""
     path = _path(question)
     if path is None:
         return None

@@ -43,8 +43,8 @@ _OLD = 3
 
 
 class KeptCalls(NamedTuple):
-    """What planning found of a sweep: its groups, what they leave out by reason, and the covering arrays that
-    they are from."""
+    """The plan of a sweep: its groups, its counts of left-out cases by reason, and the covering arrays that
+    it used."""
 
     groups: Sequence[CallGroup]
     left_out: Counter[str]

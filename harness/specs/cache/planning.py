@@ -1,5 +1,5 @@
-"""Plans specs on all processors before a command needs their plans: each process keeps what it found in the
-user's cache, where the command reads it.
+"""Plans specs on all processors before a command needs the plans: each process writes its plans to the user's
+cache, where the command reads them.
 
 Only a first use plans many specs, and a change of the code; afterwards all plans are kept.
 """

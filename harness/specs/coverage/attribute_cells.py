@@ -128,7 +128,7 @@ def _all_cells(seen: _ShownCells, opsets: Iterable[int]) -> set[_Cell]:
 
 
 def _count(seen: _ShownCells, kind: tuple[str, ...], cells: set[_Cell], covered: set[_Cell]) -> CellCount:
-    """Count the cells of one kind: what is not of the kind may be anything."""
+    """Count the cells of one kind; the other inputs and attributes may have any value."""
     pick = [(OPSET, TYPE, RANK, ATTRIBUTE).index(part) for part in kind]
     several = ATTRIBUTE in kind
 

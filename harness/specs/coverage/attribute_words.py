@@ -1,4 +1,5 @@
-"""The values of attributes as words of which a table can have a row each: what a case shows, and what is possible.
+"""The values of attributes as words, each of which can be a row of a table: those that a case has, and those
+that are possible.
 
 An attribute that ONNX gives a few values has these; one that names a dimension `first`, `middle`, `last` and
 `negative`; any other `default` and `other`, or `left out` and `given`. An input that decides shapes counts as the

@@ -161,7 +161,7 @@ class _Space:
         return all(one < other for one, other in pairwise(places))
 
     def ordered(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return what is marked in rising order."""
+        """Return the marked numbers in rising order."""
         return marked & self.every()
 
     def levels(self, places: tuple[int, ...]) -> Levels:
@@ -174,7 +174,7 @@ class _Space:
         alone: set[tuple[str, str]],
         illegal: set[tuple[str, str]],
     ) -> None:
-        """Mark what a case shows."""
+        """Mark the levels that a case has."""
         shown = [(name, one) for name, levels in shows.items() for one in levels if (name, one) in self.place]
         wrong = [each for each in shown if each in illegal]
         if illegal and len({name for name, _ in wrong}) != 1:
@@ -193,7 +193,8 @@ class _Space:
 
 
 def _of_sweep(space: _Space, sweep: Interactions) -> tuple[NDArray[np.bool_], dict[tuple[int, ...], str]]:
-    """Mark what a sweep asks for, and return of that what no case of it can show, with the reasons."""
+    """Mark the levels that a sweep requests, and return those that no case of it can have, with the
+    reasons."""
     asked = space.none()
     illegal = {(name, one) for name, levels in sweep.cover.illegal.items() for one in levels}
     factors = [

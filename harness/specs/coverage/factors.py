@@ -1,5 +1,5 @@
-"""The factors that cases differ in, by name, and the levels that a case shows of each: counted of a case, whatever
-sweep it is from.
+"""The factors in which cases differ, by name, and the level of each that a case has, independent of its
+sweep.
 
 `T` and other type parameters are element types; `rank` and `size` are those of the first input; attributes and
 options stand under their names, kinds of values as `indices.values`; what else a call shows its family tells.

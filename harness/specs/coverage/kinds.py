@@ -264,7 +264,8 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
 
 
 def can_change(witness: Witness, name: str, kind: str) -> bool:
-    """Say whether a case has an input whose type, or whose dimensions, can have a kind, or what can be left out."""
+    """Say whether a case has an input whose type or dimensions allow a kind, or an input that can be
+    omitted."""
     own = [each for given, each in witness.tensors.items() if given.split(".")[0] == name]
     if kind in EMPTY[1:]:
         return any(each.array.ndim > EMPTY.index(kind) for each in own)

@@ -1,4 +1,5 @@
-"""One expectation as its file writes it: which cases it matches, where it applies, what it expects, and why.
+"""One expectation as its file writes it: the cases that it matches, the targets that it applies to, the
+expected outcome, and the reason.
 
 Limits of a known mismatch say which elements may be wrong, what they may hold, and by how much they may differ. Shape,
 element type and number of outputs are those expected: a deviation in one of these needs a formula (`gives`). Without
@@ -135,7 +136,8 @@ def _date(text: object) -> date | None:
 
 
 def formulas(gives: str) -> list[tuple[str, str]]:
-    """Return the formulas that `gives` names, each with the operator whose nodes in a graph give what it does, or ""."""
+    """Return the formulas that `gives` names, each with the operator of a graph's nodes that it replaces, or
+    ""."""
     return [(each.partition(" of ")[0], each.partition(" of ")[2]) for each in gives.split(" and ")]
 
 

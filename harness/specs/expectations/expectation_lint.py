@@ -1,5 +1,5 @@
-"""What is wrong with expectations before any run: expired, written twice, not reviewed, matching no case, or shadowed by
-an earlier one."""
+"""Checks expectations before any run: expired, duplicate, not reviewed, matching no case, or shadowed by an
+earlier one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def lint(
     case_ids: Iterable[str] = (),
     scope: ExpectationScope | None = None,
 ) -> list[str]:
-    """Return what is wrong with entries before any run: expired, written twice, and, given every case of a
-    scope, matching none."""
+    """Return the problems of entries before any run: expired, duplicate, and, if every case of a scope is
+    given, matching none."""
     problems: list[str] = []
     seen: dict[tuple[object, ...], Located] = {}
     for located in expectations.entries:

@@ -1,4 +1,4 @@
-"""An expectation with its place in a file: which cases it speaks of, and what is wrong with it before any run."""
+"""An expectation with its place in a file: the cases that it matches, and its problems before any run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Located:
         return self.file.problem((self.position,), what)
 
     def unfilled(self) -> list[str]:
-        """Return a problem if a reviewer has yet to say what is given, why, or to link to something."""
+        """Return a problem if a reviewer has yet to state the outputs, the reason or a link."""
         entry = self.entry
         missing = [
             name
@@ -74,12 +74,12 @@ class Located:
 
     @property
     def general(self) -> bool:
-        """Say whether the entry speaks of cases by what is known of them in general: no kernel, no level, not
-        looked at yet."""
+        """Say whether the entry classes cases in general: no kernel, no level, not examined yet."""
         return self.entry.pending or self.entry.kernel is not None or self.entry.level is not None
 
     def stated(self) -> Expectation:
-        """Return the entry as a run's header states it: without what it matches, which the results say."""
+        """Return the entry as the header of a run states it, without the counts of its matches, which follow
+        from the results."""
         entry = self.entry
         allowed = (
             tuple(outcome for outcome in Outcome if outcome in WITHOUT_KERNEL)
@@ -114,8 +114,8 @@ class Located:
 
 
 class ExpectationScope(NamedTuple):
-    """What was run in full, by which an entry can be found to match nothing: these operators, of the
-    harness's own specs all or not.
+    """The operators that ran in full, for which an entry can be found to match nothing; `whole` if these are
+    all specs of the harness.
 
     The harness's own entries are written for all of its own specs: of a part of these, or of others, they
     need not hold. Other entries need not where they speak of an operator that was not run.
@@ -126,7 +126,7 @@ class ExpectationScope(NamedTuple):
 
     @classmethod
     def of(cls, specs: Sequence[LoadedSpec]) -> ExpectationScope:
-        """Return what a run of all cases of these specs is a run of."""
+        """Return the scope of a run of all cases of these specs."""
         return cls({spec.model.operator for spec in specs}, is_whole([spec.path for spec in specs]))
 
     def judges(self, located: Located) -> bool:

@@ -1,4 +1,5 @@
-"""The expectations for one target during a run: what is expected of each case, and what the run shows of each entry.
+"""The expectations for one target during a run: the expected outcome of each case, and the evidence about
+each entry.
 
 In a complete run an entry is a problem if it matches no case (unmatched), if all its cases now conform (stale), or
 if its date has passed (expired).
@@ -26,22 +27,22 @@ from harness.specs.expectations.located import WITHOUT_KERNEL, Allows, Expectati
 
 @dataclass
 class Used:
-    """What a run showed of an entry: how many cases it matched and how many of these did not conform."""
+    """The evidence about an entry: the number of cases that it matched, and of those that did not conform."""
 
     matched: int = 0
     not_conforming: int = 0
 
 
 class Known(NamedTuple):
-    """What is expected of a case's outcome, and the `number` of the entry that says so among all entries."""
+    """The expected outcome of a case, and the `number` of the entry that states it."""
 
     expect: Outcome | None
     number: int
 
 
 class Findings(NamedTuple):
-    """What a part of a run showed: for each entry (matched, not conforming), and for two entries that
-    conflict the case."""
+    """The evidence from a part of a run: for each entry (matched, not conforming), and for two conflicting
+    entries the case."""
 
     used: tuple[tuple[int, int], ...]
     conflicts: dict[tuple[int, int], str]
@@ -53,8 +54,8 @@ _Candidate = tuple[str, Query, tuple[Query, ...], int]
 
 @dataclass
 class TargetExpectations:
-    """The expectations for one target; tell `record` whether each case conforms, it says what was expected of
-    it.
+    """The expectations for one target; `record` takes whether each case conforms and returns the expected
+    outcome.
 
     `used` counts by position in `entries`; `numbers` are the places of these among all entries.
     """
@@ -184,7 +185,7 @@ class TargetExpectations:
         return registered(self.info, told.operator, told.opset, types) in ("no", "unknown")
 
     def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
-        """Keep one example: the same one whatever the order of the cases."""
+        """Keep one example, the same one for every order of the cases."""
         self._conflicts[entries] = min(case_id, self._conflicts.get(entries, case_id))
 
     def named(self, number: int | UnsetType) -> Allows:
@@ -208,8 +209,8 @@ class TargetExpectations:
             self._conflict(entries, case_id)
 
     def problems(self, today: date, scope: ExpectationScope | None) -> list[str]:
-        """Return what is wrong after a run: conflicting and expired entries, and where `scope` was run in
-        full unmatched and stale ones."""
+        """Return the problems after a run: conflicting and expired entries, and for operators of `scope`
+        unmatched and stale ones."""
         found = [
             self.entries[second].problem(
                 f"expects {self.entries[second].entry.expect.value} where {self.entries[first].file.where(self.entries[first].position)} "

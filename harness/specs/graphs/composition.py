@@ -1,5 +1,5 @@
-"""The oracle of a graph: composes the formulas of its nodes, each of which takes the values of the nodes before
-it and the bounds on their errors.
+"""The oracle of a graph: composes the formulas of its nodes; each takes the values of the earlier nodes and
+the bounds on their errors.
 
 A value between nodes is a tensor, known to the bit, or `Within` a bound. What a node makes of the latter follows
 from how its formula treats elements:
@@ -150,7 +150,7 @@ def _written_out(node: GraphNode, opset: int, values: Mapping[str, Value]) -> It
 
 
 def _computed(node: GraphNode, way: _Way, given: Mapping[str, Known]) -> Iterable[Known | Expected]:
-    """Return what a node's operator gives of tensors: of exact ones as its own oracle says."""
+    """Return the outputs of a node's operator for tensors; for exact ones those of its own oracle."""
     operator = way.operators[node.operator]
     call = _call(operator, node, way.opset, given)
     exact = {name: each for name, each in given.items() if isinstance(each, Tensor)}

@@ -58,7 +58,7 @@ def loop(node: GraphNode, given: Mapping[str, Value], run: Run) -> Found:
 
 
 def _none(found: Found) -> Found:
-    """Return no slices of each tensor, of which the body made one."""
+    """Return for each tensor of the body an empty tensor of its slices."""
     each = [tensor_of(value_of(one)) for one in found]
     return [Shapeless(one.dtype, np.zeros((0, *shape_of(one)), DTYPES[one.dtype].storage)) for one in each]
 

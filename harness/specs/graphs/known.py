@@ -1,5 +1,5 @@
-"""What is known of a value between the nodes of a graph: a tensor's elements to the bit, or numbers `Within` a bound;
-tensors that are `TensorList`, as a sequence or an optional holds them."""
+"""The knowledge about a value between the nodes of a graph: a tensor's elements to the bit, or numbers
+`Within` a bound; `TensorList` for the tensors of a sequence or an optional."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Within(NamedTuple):
 
 
 class Shapeless(Tensor):
-    """A tensor without elements, of which ONNX states no shape: its array has one of several."""
+    """A tensor without elements whose shape ONNX leaves open: its array has one of several shapes."""
 
 
 Known = Tensor | Within
@@ -141,7 +141,7 @@ def stacked(several: Sequence[Known], axis: int = 0) -> Known:
 
 
 def expected_of(known: Known) -> Expected:
-    """Return what an output is held against."""
+    """Return the expected result of an output."""
     if isinstance(known, Shapeless):
         raise Unfit("slices of a body that never runs have no shape")
     if isinstance(known, Tensor):

@@ -24,7 +24,8 @@ OPTIONS: Mapping[str, Value] = {"constants": "initializer", "exposed": "", "reus
 
 
 class Unfit(ValueError):
-    """The nodes do not fit together: what a node's operator says of its inputs or attributes."""
+    """The nodes do not fit together; the message is that of a node's operator about its inputs or
+    attributes."""
 
 
 class GraphNode(NamedTuple):
@@ -43,7 +44,7 @@ class GraphNode(NamedTuple):
         return (*self.inputs, *(name for each in self.subgraphs.values() for name in each.taken))
 
     def called(self, names: Mapping[str, str]) -> GraphNode:
-        """Return the node with other names of what it takes."""
+        """Return the node with renamed inputs."""
         inputs = tuple(names.get(name, name) for name in self.inputs)
         return self._replace(
             inputs=inputs, subgraphs={key: each.called(names) for key, each in self.subgraphs.items()}
@@ -73,7 +74,7 @@ class FilledGraph(NamedTuple):
         return tuple(name for name in every if name not in own)
 
     def called(self, names: Mapping[str, str]) -> FilledGraph:
-        """Return the graph with other names of what it takes from around it."""
+        """Return the graph with renamed values of the outer graph."""
         outer = {name: names[name] for name in names if name not in self.own}
         outputs = tuple(outer.get(name, name) for name in self.outputs)
         return self._replace(nodes=tuple(node.called(outer) for node in self.nodes), outputs=outputs)

@@ -64,7 +64,7 @@ class PlainGraph(NamedTuple):
         return {name: nearest(each) for name, each in zip(self.made, found, strict=True)}
 
     def pruned(self) -> PlainGraph:
-        """Return the graph without what no output needs."""
+        """Return the graph without the nodes that no output needs."""
         nodes: list[GraphNode] = []
         needed = set(self.outputs)
         for node in reversed(self.nodes):

@@ -25,7 +25,7 @@ _INT64 = 2**63
 
 
 class WrongValue(ValueError):
-    """A value is none of its attribute's type; the message says what it should be."""
+    """A value has the wrong type for its attribute; the message names the right type."""
 
 
 def typed(kind: str, given: Any) -> Value:

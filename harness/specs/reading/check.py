@@ -149,7 +149,7 @@ class Checks:
                 self.problem((*path, "inputs"), f"{self.operator} needs the input {name!r}")
 
     def case(self, path: KeyPath, case: LiteralCase, schemas: dict[int, OperatorSchema]) -> None:
-        """Check a literal case; what it uses must exist at every opset it runs at."""
+        """Check a literal case; all its inputs and attributes must exist at every opset that it runs at."""
         self._attributes(path, case.attributes, schemas, every=True)
         self._options(path, [case.options.initializer])
         self.inputs(path, case.inputs, schemas)
@@ -199,7 +199,7 @@ class Checks:
             self.problem((*at, "values"), "an empty tensor needs a 'shape'")
 
     def convert(self, at: KeyPath, dtype: str, values: Any, shape: Sequence[int] | None) -> int | None:
-        """Report what is wrong with literal values; return how many there are."""
+        """Report the problems of literal values; return their number."""
         try:
             return literals.to_array(dtype, values, shape).size
         except literals.LiteralError as error:
@@ -207,7 +207,7 @@ class Checks:
             return None
 
     def documented(self, at: KeyPath, dtype: str, given: Any) -> None:
-        """Report what is wrong with a documented result."""
+        """Report the problems of a documented result."""
         try:
             literals.documented_array(dtype, given)
         except literals.LiteralError as error:
@@ -220,8 +220,8 @@ class Checks:
             self.problem(at, f"{len(error.problems) - _MAX_PER_TENSOR} more of its elements are wrong")
 
     def sweep(self, path: KeyPath, sweep: Sweep, schemas: dict[int, OperatorSchema]) -> None:
-        """Check a sweep; what it names must exist at one of its opsets, since combinations that do not are
-        left out."""
+        """Check a sweep; its inputs and attributes must exist at one of its opsets, since impossible
+        combinations are left out."""
         covering = sweep.cover is not None
         self._attributes(path, sweep.attributes, schemas, every=False, alternatives_=True, words=covering)
         self._options(path, sweep.options.initializer)
@@ -317,7 +317,7 @@ class Checks:
 
 
 def _without_words(listed: Any) -> Any:
-    """Return the values of an attribute that its operator has no words for; of which it has, it says itself."""
+    """Return the values of an attribute for which its operator has no words."""
     if not isinstance(listed, tuple):
         return ALL if isinstance(listed, str) else listed
     return tuple(value for value in listed if not isinstance(value, str)) or ALL

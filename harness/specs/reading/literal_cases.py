@@ -36,8 +36,7 @@ _DEPLOYED: tuple[dict[str, Any], ...] = (
 
 
 def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iterator[Case]:
-    """Yield the literal cases of a spec at each of their opsets; add what is wrong with them to
-    `problems`."""
+    """Yield the literal cases of a spec at each of their opsets; add their problems to `problems`."""
     for number, literal in enumerate(spec.model.cases):
         at = ("cases", number)
         with spec.noting(at, problems):

@@ -1,6 +1,5 @@
-"""A literal case as a spec file writes it: its inputs, options, documented outputs, and what it asks of DirectML's own
-API.
-"""
+"""A literal case as a spec file writes it: its inputs, options, documented outputs, and requests to
+DirectML's own API."""
 
 from __future__ import annotations
 

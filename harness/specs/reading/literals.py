@@ -46,7 +46,7 @@ class _NotAnElement(ValueError):
 
 
 def shape_problem(shape: Sequence[int]) -> str | None:
-    """Say what is wrong with a shape: too many dimensions or elements; None if nothing is."""
+    """Return the problem of a shape, too many dimensions or elements; None if there is none."""
     if len(shape) > MAX_RANK:
         return f"rank {len(shape)} is above the limit of {MAX_RANK}"
     if any(n < 0 for n in shape):
@@ -163,7 +163,7 @@ def _integer(dtype: DType, value: Any) -> int:
 
 
 def _number(dtype: DType, value: Any) -> float:
-    """Return the float64 nearest to what a number or one of the named floats means, or raise ValueError."""
+    """Return the float64 nearest to a number or a named float. Errors: ValueError for any other text."""
     if isinstance(value, str) and value in _NAMED:
         return _NAMED[value]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -243,7 +243,7 @@ def _lost(dtype: DType, result: float) -> str:
 def _narrow(
     dtype: DType, numbers: np.ndarray[Any, np.dtype[np.float64]]
 ) -> tuple[Array, np.ndarray[Any, np.dtype[np.float64]]]:
-    """Return the numbers in a float dtype's storage, and what they are there, as float64."""
+    """Return numbers in the storage of a float dtype, and their rounded values as float64."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if dtype.name != "bfloat16":
             array = numbers.astype(dtype.storage)

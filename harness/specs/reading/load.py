@@ -94,7 +94,7 @@ class LoadedSpec:
 
 @cache
 def default_folder() -> Path:
-    """Return the folder of the specs that come with the harness: inside an installed wheel, else beside the
+    """Return the folder of the harness's own specs: inside an installed wheel, otherwise beside the
     package."""
     package = Path(__file__).resolve().parents[2]
     packaged = package / "_specs"
@@ -108,7 +108,7 @@ def parsed(path: Path, label: str, data: bytes) -> Source:
 
 
 def are_own(paths: Iterable[str]) -> bool:
-    """Say whether what a run was asked for comes with the harness; it does where nothing was named."""
+    """Say whether the named specs are the harness's own; they are if none is named."""
     own = default_folder().resolve()
     return all(Path(path).resolve().is_relative_to(own) for path in paths)
 
@@ -157,7 +157,7 @@ def own_spec(operator: str) -> Path:
 
 
 def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
-    """Return the specs that can be loaded, and what is wrong with the others."""
+    """Return the specs that can be loaded, and the errors of the others."""
     problems: list[str] = []
     specs: list[LoadedSpec] = []
     graphs: dict[str, str] = {}

@@ -1,5 +1,5 @@
-"""The format of a spec file as types. `load` checks what ONNX knows of an operator, `expand` what a sweep
-expands to.
+"""The format of a spec file as types. `load` checks operators against ONNX's schemas, `expand` the expansion
+of sweeps.
 
 Field names are the YAML's keys. An entry is a `literal_schema.LiteralCase`, or a `sweep_schema.Sweep` or `Use`; the
 types of their values are in `schema_types`.

@@ -74,7 +74,7 @@ def show_path(path: KeyPath) -> str:
 
 
 def suggestion(given: str | None, allowed: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?; allowed: a, b`, as far as there is something to say."""
+    """Return `; did you mean 'x'?; allowed: a, b`, as far as there are suggestions."""
     names = [str(name) for name in allowed]
     near = difflib.get_close_matches(given, names, n=1, cutoff=0.6) if given and len(given) <= 100 else []
     if not near and given:
@@ -202,7 +202,7 @@ def parse(data: bytes, *, path: Path, label: str) -> Source:
 
 
 def _malformed(error: MarkedYAMLError, lines: list[bytes]) -> tuple[int, str]:
-    """Return the line where the parser stopped, at most the last one, and what it says of it."""
+    """Return the line where the parser stopped, at most the last one, and the parser's message."""
     mark, began = error.problem_mark, error.context_mark
     line = min(mark.line + 1, max(1, len(lines))) if mark else 1
     what = f"not YAML: {error.problem}"

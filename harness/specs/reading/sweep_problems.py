@@ -19,7 +19,7 @@ from harness.specs.sweeps.shape_words import KEYS
 
 
 def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep) -> list[str]:
-    """Return what is wrong with words, kinds and options of a sweep."""
+    """Return the problems of a sweep's words, kinds and options."""
     problems: list[str] = []
     at = ("sweeps", number)
     for name, given in sweep.inputs.items():
@@ -109,7 +109,7 @@ def _first_problems(spec: LoadedSpec, operator: Operator, sweep: Sweep, at: KeyP
 
 
 def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: KeyPath) -> Iterator[str]:
-    """Yield what is wrong with options for an operator."""
+    """Yield the problems of options for an operator."""
     inputs = [parameter.name for parameter in spec.schema(spec.opsets[-1]).inputs]
     allowed = inputs if spec.graph is not None else [*inputs, CONSTANTS]
     named = [name for name in (options.initializer or "").split(",") if name]

@@ -59,7 +59,8 @@ class SweepOptions(Strict):
 
 
 class SweepDirectml(Strict):
-    """Alternatives for what a sweep asks of DirectML's own API; `null` is what lowering chooses."""
+    """Alternatives of a sweep for requests to DirectML's own API; `null` is the value that lowering
+    chooses."""
 
     operator: Alternatives[Text | None] = (None,)
     dimension_count: Alternatives[DimensionCount | None] = (None,)
@@ -117,8 +118,7 @@ class Cover(Strict):
 
 
 class Sweep(SpecEntry):
-    """Alternatives for everything that a case says; a key that is none of the fields is an input of the
-    operator.
+    """Alternatives for every part of a case; a key that is no field is an input of the operator.
 
     Of their product either all is kept, or with `cover` few cases that show every pair of alternatives together, at
     most `budget`.
@@ -140,7 +140,7 @@ class Sweep(SpecEntry):
 
 
 class Use(Strict):
-    """The sweeps of a family; what is given here beside it holds for each of them."""
+    """The sweeps of a family; the other keys given here hold for each of them."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, SweepInput] = Field(init=False)

@@ -169,7 +169,7 @@ def entry_lines(case: Case, name: str, store: Store | None = None) -> list[str]:
 
 
 def _asked(options: DirectmlOptions) -> dict[str, str]:
-    """Return what a case asks of DirectML's own API, each value as it is written."""
+    """Return the requests of a case to DirectML's own API, as a spec writes them."""
     single = {name: getattr(options, name) for name in ("operator", "dimension_count", "in_place")}
     found = {name: str(value) for name, value in single.items() if value is not None}
     if options.layout:
@@ -208,7 +208,7 @@ def _rule(case: Case) -> str:
 
 
 def _inputs(case: Case, store: Store | None) -> dict[str, str]:
-    """Return what is written of each input under its formal name; those of a variadic one are a list."""
+    """Return the inputs as a spec writes them, by formal name; those of a variadic one are a list."""
     found: dict[str, list[str]] = {}
     variadic = set()
     for position, spec in enumerate(case.inputs):
@@ -228,8 +228,8 @@ def _inputs(case: Case, store: Store | None) -> dict[str, str]:
 
 
 def _documented(case: Case) -> list[str]:
-    """Return what is written of the documented results: `output` of a single one, else `outputs` by their
-    names."""
+    """Return the documented results as a spec writes them: `output` for a single one, otherwise `outputs` by
+    name."""
     given = [(n, array) for n, array in enumerate(case.documented or ()) if array is not None]
     if not given:
         return []
@@ -307,7 +307,7 @@ def element(dtype: str, scalar: Array) -> str:
 
 
 def _decimals(dtype: str, scalar: Array) -> list[tuple[str, Any]]:
-    """Return ways to write a float, shortest first, each with what a reader makes of it."""
+    """Return the ways to write a float, shortest first, each with the value that a reader gets."""
     value = float(decode(dtype, scalar))
     if value != value:
         return []

@@ -223,7 +223,7 @@ class Listed:
     def attribute_choices(
         self, opset: int, kinds: Mapping[str, str], relations: Mapping[str, Relation] | None
     ) -> Iterator[dict[str, Value | None]]:
-        """Yield a value for each attribute of these types: every combination of what is listed."""
+        """Yield a value for each attribute of these types: every combination of the listed alternatives."""
         found: list[dict[str, Value | None]] = [{}]
         for name, kind in kinds.items():
             listed = self.sweep.attributes[name]

@@ -29,7 +29,7 @@ def opsets(entry: LiteralCase | Sweep, spec: LoadedSpec) -> tuple[int, ...]:
 
 
 def literal_options(given: CaseDirectml | None) -> DirectmlOptions | None:
-    """Return what a literal case asks for."""
+    """Return the requests of a literal case."""
     if given is None:
         return None
     return DirectmlOptions(
@@ -43,7 +43,7 @@ def literal_options(given: CaseDirectml | None) -> DirectmlOptions | None:
 
 
 def sweep_options(given: SweepDirectml | None) -> Iterator[DirectmlOptions | None]:
-    """Yield every combination of what a sweep asks for."""
+    """Yield every combination of a sweep's requests."""
     if given is None:
         yield None
         return
@@ -141,7 +141,8 @@ def _no_uint(value: object) -> str | None:
 
 
 def unfit(operator: Operator, asked: DirectmlOptions | None, call: Call) -> str | None:
-    """Say why tensors of these shapes do not fit in the DimensionCount that is asked for; None if they do."""
+    """Return the reason why tensors of these shapes do not fit the requested DimensionCount; None if they
+    do."""
     if asked is None or asked.dimension_count is None:
         return None
     made = operator.family.directml(operator, asked.operator, call)

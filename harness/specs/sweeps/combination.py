@@ -340,7 +340,7 @@ class Combinations:
         return self.operator.broken_rule(call) or self._broken_by(kinds)
 
     def _broken_by(self, kinds: Kinds) -> str | None:
-        """Return the rule that kinds of values break by what they are."""
+        """Return the rule that the kinds of values themselves break."""
         if kinds not in self._by_kinds:
             chosen = zip(self.listed.chosen, kinds, strict=True)
             of_kinds = (self.operator.kind(name, kind).breaks for name, kind in chosen)
@@ -386,7 +386,7 @@ def _widest(elements: Sequence[int | float | bool]) -> str:
 def graph_key(
     step: SweepStep,
 ) -> tuple[int, tuple[tuple[str, Value], ...], Options, str, DirectmlOptions | None]:
-    """Return what is equal for the cases of one graph with symbolic dimensions."""
+    """Return a key that the cases of one graph with symbolic dimensions share."""
     ranks = "" if step.inputs is None else ",".join(str(len(each.shape)) for each in step.inputs)
     return step.opset, step.attributes, step.options, ranks, step.directml
 

@@ -38,8 +38,8 @@ def families() -> list[str]:
 
 
 def sweeps_of(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iterator[tuple[int, Sweep]]:
-    """Yield the sweeps of a spec, each with the number of the entry that it is from; add what is wrong with a
-    `use` to `problems`."""
+    """Yield the sweeps of a spec, each with the number of its entry; add problems of a `use` to
+    `problems`."""
     for number, entry in enumerate(spec.model.sweeps):
         if isinstance(entry, Sweep):
             yield number, entry
@@ -76,7 +76,7 @@ def named_sweeps(spec: Spec) -> Iterator[Sweep]:
 
 @cache
 def family_sweeps(name: str) -> tuple[Sweep, ...]:
-    """Read the sweeps of a family; raise SpecError with what is wrong with them."""
+    """Read the sweeps of a family. Errors: SpecError."""
     path = folder() / f"{name}.yaml"
     file = parsed(path, source.label_of(path), source.contents(path))
     try:

@@ -49,8 +49,8 @@ _UNFIT = "the shapes do not fit together"
 
 
 class Factor(NamedTuple):
-    """One factor: its name as `factors` has it, the part of a case that it decides, and its levels with what
-    they stand for."""
+    """One factor: its name as in `factors`, the part of a case that it decides, and its levels with their
+    values."""
 
     name: str
     part: tuple[str, ...]
@@ -184,7 +184,8 @@ class Interactions:
         return _places(max(map(len, domains), default=0))
 
     def problems(self) -> list[tuple[tuple[str, ...], str, str, list[str]]]:
-        """Return what is wrong with names of factors and levels: where, what, the word, and those allowed."""
+        """Return the problems of names of factors and levels: place, message, the word, and the allowed
+        words."""
         known = {factor.name: list(factor.levels) for factor in self.factors}
         found: list[tuple[tuple[str, ...], str, str, list[str]]] = []
         named: list[tuple[tuple[str, ...], Levels]] = [

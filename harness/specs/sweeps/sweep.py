@@ -139,8 +139,7 @@ class SweepCalls:
 
     @property
     def found(self) -> tuple[Sequence[CallGroup], Counter[str]]:
-        """All groups, and by reason what they leave out; once they are asked for, or given, they are not looked for
-        again."""
+        """All groups, and the left-out cases by reason; found once, at first use, or given."""
         if self._found is None:
             left_out = Counter[str]()
             self._found = list(self.groups(left_out)), left_out
@@ -217,7 +216,7 @@ class SweepCalls:
         return by_shape.items()
 
     def problems(self, number: int) -> list[str]:
-        """Return what is wrong with the sweep as a whole."""
+        """Return the problems of the sweep as a whole."""
         at = ("sweeps", number)
         first = None
         if self.interactions is not None:

@@ -55,7 +55,7 @@ def foreign(lock: Lock) -> str | None:
 
 
 def obstacle(lock: Lock, machine: Path = Path("/")) -> str | None:
-    """Return None where the machine's packages can serve, else why not."""
+    """Return None if the machine's packages suffice, otherwise the reason."""
     wanted = decisive_versions(lock)
     if reason := foreign(lock):
         return reason
@@ -118,7 +118,7 @@ def make_root(component: Path, usr: Path = Path("/usr")) -> None:
 
 
 def _refusal(line: Sequence[str], *, simulate: bool = True) -> str | None:
-    """Let apt install, or say what it would do; return its reason where it refuses."""
+    """Install by apt, or simulate it; return apt's reason if it refuses."""
     done = _run(*line, "-qq", "-y", *(["--simulate"] if simulate else []))
     errors = [text.removeprefix("E: ") for text in done.stderr.splitlines() if text.startswith("E: ")]
     return (errors or ["no message"])[0] if done.returncode else None

@@ -80,7 +80,7 @@ def _beside(dll: Path) -> list[Bind]:
 
 
 def unavailable() -> str | None:
-    """Return None where a worker can be launched now, else the reason with the remedy."""
+    """Return None if a worker can be launched now, otherwise the reason and the remedy."""
     from harness.targets.windows import install
 
     try:

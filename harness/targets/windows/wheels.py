@@ -61,8 +61,7 @@ def pip_download(
 
 
 def _reason(stderr: str) -> str:
-    """Return pip's last error; of an exception that it did not expect, as of a full disk, the line that says
-    it."""
+    """Return pip's last error; for an unexpected exception, such as a full disk, the line that names it."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
     return lines[-1] if errors and errors[-1] == "Exception:" else (errors or ["no message"])[-1]

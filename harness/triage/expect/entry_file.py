@@ -202,7 +202,7 @@ def _as_read(entry: NewEntry) -> dict[str, object]:
 
 
 def asked(entry: NewEntry) -> tuple[str, ...]:
-    """Return what a reviewer has to fill in."""
+    """Return the fields that a reviewer has to fill in."""
     return (*(("gives",) if entry.expect is Outcome.MISMATCH else ()), "reason", "link")
 
 

@@ -59,7 +59,7 @@ def planted(outputs: Outputs, expected: tuple[Expected, ...] | None) -> Iterator
 
 
 def _claimed(given: Tensor, wanted: Expected | None) -> NDArray[np.bool_]:
-    """Return of which elements something is claimed."""
+    """Return the elements about which the entry states something."""
     if isinstance(wanted, Approx) and wanted.bound.shape == given.array.shape:
         return np.isfinite(wanted.bound)
     return np.ones(given.array.shape, bool)
@@ -136,7 +136,7 @@ _WRITTEN = Memory(unwritten=0, outside=0, unstable=0, total=0)
 
 
 class Masking(NamedTuple):
-    """What was planted in the cases of an entry, by name, what of it stays green, and a case where it does."""
+    """The planted outputs in the cases of an entry, by name, the number that stays green, and an example."""
 
     located: Located
     planted: Counter[str]

@@ -35,7 +35,7 @@ _ABSENT = len(OUTCOMES)
 
 
 class TargetRows:
-    """What one target did, row by row; arrays are of one length."""
+    """The results of one target, row by row; the arrays have equal length."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -176,7 +176,7 @@ class RunRows:
         )
 
     def lacks(self, planned: Iterable[str]) -> None:
-        """Take the planned cases of which the run has no result: nothing is said of them."""
+        """Take the planned cases without a result in the run; their outcomes are unknown."""
         ran = [(place, rows) for place, rows in enumerate(self.targets.values()) if rows.ids]
         for case in planned:
             for place, rows in ran:
@@ -190,7 +190,7 @@ def _allows(result: Result, then: Sequence[Entry], entry: Entry) -> bool:
 
 
 class RunOutcomes:
-    """The outcomes of a run by target; what did not run or has no defined result is not known."""
+    """The outcomes of a run by target; cases that did not run or have no defined result are unknown."""
 
     def __init__(self, reader: RunReader) -> None:
         self._targets = reader.header.targets

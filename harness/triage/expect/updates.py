@@ -1,5 +1,5 @@
-"""Updates expectation files from a run: drops what no longer matches, narrows what partly does, proposes what
-is missing.
+"""Updates expectation files from a run: removes entries that no longer match, narrows those that partly
+match, and proposes missing ones.
 
 Nothing is said of cases that the run does not have (`RunRows.lacks`): no query that is written selects one, and
 an entry that matches one is narrowed, never dropped. The decision uses what the targets did and what the files
@@ -30,7 +30,7 @@ from harness.triage.expect.run_rows import OUTCOMES, RunRows, TargetRows
 
 @dataclass
 class Update:
-    """Edited files, and what was done in lines for people."""
+    """Edited files, and a summary of the edits in lines."""
 
     files: dict[Path, EntryFile] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

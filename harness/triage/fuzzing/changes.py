@@ -31,7 +31,7 @@ LARGEST = 1 << 16
 
 
 class Draft(NamedTuple):
-    """A candidate with what a change may ask."""
+    """A candidate with the facts that a change may use."""
 
     candidate: Candidate
     seeds: Seeds

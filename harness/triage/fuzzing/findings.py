@@ -99,7 +99,7 @@ class FuzzFindings:
         return self.found[ends[-1]] if len(ends) >= _ENOUGH and len(set(ends[-_ENOUGH:])) == 1 else None
 
     def add(self, kind: Kind, number: int, shrunk: FuzzFinding) -> FuzzFinding | None:
-        """Take a failing call as what it was shrunk to; return the finding if it is a new one."""
+        """Take the reduced form of a failing call; return the finding if it is new."""
         defect = defect_of(shrunk)
         self._ends[kind].append(defect)
         new = defect not in self.found

@@ -44,8 +44,8 @@ these."""
 
 @dataclass
 class FuzzCounts:
-    """What was done: the numbers of calls that ran, that passed, that failed in a known way by the place of
-    its entry, and that say nothing, by reason."""
+    """The counts of a run: calls that ran, that passed, that failed by a known entry (by its place), and
+    inconclusive ones by reason."""
 
     ran: int = 0
     passed: int = 0
@@ -150,7 +150,7 @@ class Fuzzer:
             self.done.known[finding.kernels] += 1
 
     def _aside(self, case: Case, probe: Probe) -> str | None:
-        """Say why what a call did says nothing of the target; None if it does."""
+        """Return the reason why the outcome of a call is inconclusive; None if it is conclusive."""
         if probe.judgement.outcome is Outcome.NOT_RUN:
             return "what the release cannot be asked"
         if probe.judgement.outcome is Outcome.NOT_PLACED and case.options.optimization != "off":

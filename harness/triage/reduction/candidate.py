@@ -72,7 +72,7 @@ class Candidate(NamedTuple):
         )
 
     def key(self) -> tuple[Any, ...]:
-        """Return what is equal for equal candidates only."""
+        """Return a key that only equal candidates share."""
         return (
             self.opset,
             repr(self.attributes),  # 0, 0.0 and -0.0 are three values, and NaN is one

@@ -1,5 +1,5 @@
-"""Steps that make a graph of several operators smaller, and the search that takes those of which the graph still
-fails alike: fewer outputs, fewer nodes, fewer attributes, plain options."""
+"""Steps that reduce a graph of several operators, and the search that applies those after which the graph
+still fails in the same way: fewer outputs, nodes and attributes, plain options."""
 
 from __future__ import annotations
 

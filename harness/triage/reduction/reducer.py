@@ -1,4 +1,4 @@
-"""The search: removes whatever it can while the case keeps its validity, its rule and its signature.
+"""The search: removes parts of a case while it keeps its validity, its rule and its signature.
 
 Steps are tried in a fixed order and the first success is kept, so the same case on the same target always
 gives the same result. Each success costs less than its predecessor (`Subject.cost`), so the search ends: when

@@ -30,7 +30,7 @@ _TOGETHER = 3
 
 
 class _Cut(NamedTuple):
-    """A smaller version of one input: how it was cut, at which dimension, and what is left there."""
+    """A smaller version of one input: the cut, its dimension, and the remaining part."""
 
     how: str
     position: int

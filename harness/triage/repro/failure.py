@@ -1,5 +1,5 @@
-"""A failure for a bug report: the case, what was expected, what happened, and where, as the fields of ONNX Runtime's
-issue form say it.
+"""A failure for a bug report: the case, the expected and the actual outcome, and the system, in the fields of
+ONNX Runtime's issue form.
 
 Source: `.github/ISSUE_TEMPLATE/08-general.yml` of microsoft/onnxruntime; an issue that the form makes has a heading
 for each field, in this order.
@@ -95,7 +95,7 @@ class Failure(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Say in one line what is wrong, for the title of an issue."""
+        """Describe the defect in one line, for the title of an issue."""
         description = self.description
         if description is not None:
             return f"{description.operator}: DirectML {self.what}"

@@ -33,8 +33,8 @@ print(json.dumps([onnx.__version__, said]))
 
 
 class OnnxAnswer(NamedTuple):
-    """What one of ONNX's own steps does with a model: `refusal` is its message, `ended` how its process ended where
-    it did not live to answer; both empty where it accepts the model."""
+    """The outcome of one of ONNX's own steps for a model: `refusal` is its message, `ended` how its process
+    ended if it ended; both empty if it accepts the model."""
 
     step: str
     version: str = ""

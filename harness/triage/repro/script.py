@@ -119,7 +119,7 @@ def _before(failure: Failure) -> list[str]:
 
 
 def expected_lines(expected: Sequence[Expected] | None, validity: Validity) -> list[str]:
-    """Write what is expected, one entry an output, as the template reads it."""
+    """Write the expected outputs, one entry each, as the template reads them."""
     if validity is Validity.UNSPECIFIED:
         return ["EXPECTED = []  # ONNX leaves the result open; no call may end the process"]
     if expected is None:

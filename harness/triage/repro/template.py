@@ -461,7 +461,7 @@ def label(n):
 
 
 def show_expected(n):
-    """Write what an output should be."""
+    """Write the expected value of an output."""
     entry, number = EXPECTED[n], OUTPUTS[n][1]
     if "any" in entry:
         return label(n) + " or ".join(show(array, number) for array in entry["any"])

@@ -124,7 +124,7 @@ def release(*pointers: int | None) -> None:
 
 
 class Maker:
-    """A COM device that owns what it makes."""
+    """A COM device that releases the objects that it makes."""
 
     device: int
     _owned: list[int]

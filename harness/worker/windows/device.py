@@ -74,8 +74,8 @@ class LevelQuery(ctypes.Structure):
 
 
 def describe_device(device_id: int = 0, path: str | None = None) -> dict[str, Any]:
-    """Return what is known of DXGI adapter `device_id` and of DirectML (of the DLL at `path`, or else the
-    loaded one), ready for JSON.
+    """Return the facts about DXGI adapter `device_id` and DirectML (the DLL at `path`, otherwise the loaded
+    one), ready for JSON.
 
     Keys: directml (version), directml_path, directml_sha256, adapter, vendor, luid, driver (None where it
     cannot be told), software, max_feature_level such as `6_4`, device_dtypes. Raises OSError where there is

@@ -104,7 +104,7 @@ def layout_of(written: Tuple[str, ...]) -> Layout:
 
 
 class TensorView(NamedTuple):
-    """How DirectML is told to see a buffer: element type, sizes, strides in elements (None: packed), bytes,
+    """The layout of a buffer for DirectML: element type, sizes, strides in elements (None: packed), bytes,
     alignment and flags."""
 
     dtype: str
