@@ -26,10 +26,10 @@ from harness.specs.reading.source import suggestion
 from harness.specs.reading.write import entry_lines, spec_file, spec_text
 from harness.specs.sweeps.calls import call_of
 from harness.targets.registry import parse_target
-from harness.triage.fuzzing.draw import Drawing
 from harness.triage.fuzzing.findings import FuzzFinding
 from harness.triage.fuzzing.fuzzer import FuzzCounts, Fuzzer
 from harness.triage.fuzzing.graphs import GraphDrawing
+from harness.triage.fuzzing.random_calls import Drawing
 from harness.triage.fuzzing.seeds import Seeds
 
 GRAPH_NAME = "Fuzzed"

@@ -107,7 +107,7 @@ def run(
     """
     from harness import api
     from harness.commands.finish import finish
-    from harness.run.continuing import continued
+    from harness.run.resumed_options import continued
 
     if resume and force:
         raise UsageError("--resume goes on with a run and --force replaces it: name one of the two")

@@ -34,6 +34,7 @@ from harness.render.report_counts import ABOUT_KERNELS
 from harness.render.terminal import details
 from harness.render.text import folded_types, line, ranks, visible, whole
 from harness.render.trend import trend_svg
+from harness.results.bound_ratios import ratio_text, ulp_text
 from harness.results.counted import count
 from harness.results.cross_check import Suspect
 from harness.results.defects import defect_words
@@ -51,7 +52,6 @@ from harness.results.level_table import (
     status,
     validity_table,
 )
-from harness.results.nearness import ratio_text, ulp_text
 from harness.results.reading_rows import BESIDE, EXPLANATIONS
 from harness.results.report import Report
 from harness.results.runfile import RunReader

@@ -11,11 +11,11 @@ from harness.render.document import Block, Item, Items, Paragraph, Remark, Row, 
 from harness.render.report_counts import OTHER_TYPES
 from harness.render.terminal import describe
 from harness.render.text import folded_types, ranks
+from harness.results.bound_ratios import ratio_text, ulp_text
 from harness.results.defects import defect_words
 from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import inseparable, title
 from harness.results.known_deviations import PENDING, DeviationRow, numbers
-from harness.results.nearness import ratio_text, ulp_text
 from harness.results.report import Report
 from harness.results.summary import count
 from harness.results.tables import Tables

@@ -14,11 +14,11 @@ from harness.model.result import Accuracy, Repeats, Result
 from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, judged
 from harness.render.text import gist, line, one_line, ranks
 from harness.results import memory
+from harness.results.bound_ratios import in_words, ratio_text, ulp_text
 from harness.results.defects import defect_words
 from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import title
 from harness.results.level_table import MARKS, counts, legend, levels, many, rate, status, validity_table
-from harness.results.nearness import in_words, ratio_text, ulp_text
 from harness.results.reading_rows import MEANINGS
 from harness.results.report import Report
 from harness.results.summary import count

@@ -20,11 +20,11 @@ from harness.model.facets import Facets, facets
 from harness.model.header import End, Header
 from harness.model.result import Memory, Result
 from harness.model.verdict import Outcome, Reading, Verdict
+from harness.results.bound_ratios import Nearnesses
 from harness.results.cross_check import CrossCheck
 from harness.results.differences import Differences
 from harness.results.known_deviations import Deviations
 from harness.results.memory import kind as memory_kind
-from harness.results.nearness import Nearnesses
 from harness.results.numbering import Numbering
 from harness.results.tally import CaseKind, Cell, State, Tally, shown_kinds, state_of
 from harness.results.tensor_support import TensorSupport

@@ -20,7 +20,7 @@ from harness.model.result import Result
 from harness.model.transformers import RULES, TRANSFORMERS
 from harness.model.verdict import Outcome
 from harness.run.judge import judge
-from harness.run.patterns import Held
+from harness.run.memory_patterns import Held
 from harness.specs.graphs.variations import DEPLOYED
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool

@@ -16,7 +16,7 @@ from harness.model.errors import TargetUnavailable
 from harness.model.result import Repeats, Result
 from harness.model.verdict import Outcome, conforms
 from harness.run.judge import judge
-from harness.run.patterns import Held
+from harness.run.memory_patterns import Held
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 

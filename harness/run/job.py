@@ -27,7 +27,7 @@ from harness.run.deviation import Given, remembers
 from harness.run.flakes import Reruns
 from harness.run.hashes import output_hash
 from harness.run.judge import Judgement, judge, verdict
-from harness.run.patterns import PatternRuns
+from harness.run.memory_patterns import PatternRuns
 from harness.run.resume import Done
 from harness.specs.blocks import CaseBlock
 from harness.specs.expectations.expectations import Expectations

@@ -17,7 +17,7 @@ from harness.model.result import Memory
 from harness.model.transformers import TRANSFORMERS
 from harness.run.culprits import WrongGraph, culprits
 from harness.run.judge import Judgement, judge
-from harness.run.patterns import over_patterns, worth
+from harness.run.memory_patterns import over_patterns, worth
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.fake_script import check_scripts
 from harness.targets.launches import launch

@@ -22,7 +22,7 @@ from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import GarbledError
 from harness.targets.launching import Hello, Launch, greeting
 from harness.targets.process import Inbox, WorkerProcess
-from harness.targets.slots import SentBatch, Setbacks, WorkerSlot
+from harness.targets.worker_state import SentBatch, Setbacks, WorkerSlot
 
 _STARTS = 3
 """How often in a row a worker may die before it greets, or later before it starts a case, until the target

@@ -18,8 +18,8 @@ from harness.specs.graphs.plain import PlainGraph
 from harness.specs.graphs.variations import LEVELS, misfit
 from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.specs.sweeps.calls import call_of
-from harness.triage.fuzzing.draw import Drawn
 from harness.triage.fuzzing.graphs import GraphDrawing
+from harness.triage.fuzzing.random_calls import Drawn
 from harness.triage.reduction.graphs import smallest
 from tests.running import SPECS, complaint, harness, results_of
 

@@ -22,8 +22,8 @@ from harness.render.csv_tables import render_csv
 from harness.render.foreign import status as foreign_status
 from harness.render.report import render_markdown
 from harness.render.terminal import describe, render_terminal
+from harness.results.bound_ratios import Nearnesses, in_words, ratio_text
 from harness.results.level_table import MANY, counts, many, overview, rate, status
-from harness.results.nearness import Nearnesses, in_words, ratio_text
 from harness.results.reading_rows import reading_rows
 from harness.results.report import Report
 from harness.results.tables import Tables, tabulate

@@ -24,7 +24,7 @@ from harness.results.runfile import RunWriter
 from harness.run.processes import coordinator
 from harness.run.processes.forked import ForkedProcess
 from harness.targets.pool import WorkerPool
-from harness.targets.slots import WorkerSlot
+from harness.targets.worker_state import WorkerSlot
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
 from tests.sampled import one_of

@@ -27,9 +27,9 @@ from harness.specs.sweeps.sessions import earlier_case
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.triage.fuzzing.changes import LARGEST, near
-from harness.triage.fuzzing.draw import Drawing, Drawn
 from harness.triage.fuzzing.findings import FuzzFinding, FuzzFindings, kind_of
 from harness.triage.fuzzing.fuzzer import Fuzzer
+from harness.triage.fuzzing.random_calls import Drawing, Drawn
 from harness.triage.fuzzing.seeds import Seeds
 from harness.triage.reduction.candidate import Subject
 from tests.running import SPECS, complaint, harness, script_of

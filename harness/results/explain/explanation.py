@@ -20,6 +20,7 @@ from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
 from harness.model.verdict import NOT_EXECUTED
 from harness.results.compare.comparison import Change, ComparedResult, classify, compared_result, pair_targets
+from harness.results.explain.cross_checked import CrossChecked
 from harness.results.explain.failures import (
     FailureGroup,
     FailureKind,
@@ -33,7 +34,6 @@ from harness.results.rules.feature_table import Rows
 from harness.results.rules.separation import Population, Rule, Separation
 from harness.results.runfile import RunReader
 from harness.results.summary import lacks
-from harness.results.suspects import Testimonies
 
 GROUPS = 60
 """Groups that are explained; the worst and largest come first, the rest is counted."""
@@ -66,7 +66,7 @@ def explain(
 
     Errors: UsageError for a damaged run, NothingRan where no result is selected.
     """
-    failures, agreements = Failures(), Testimonies(run.header)
+    failures, agreements = Failures(), CrossChecked(run.header)
     places = {target: place for place, target in enumerate(run.header.targets)}
     results = held = 0
     for line, result in enumerate(run, start=2):
@@ -128,7 +128,7 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
                 raise base.twice(line, result)
             state = _state(result, base.header)
             before[key] = states.setdefault(state, state)
-    failures, agreements = Failures(), Testimonies(head.header)
+    failures, agreements = Failures(), CrossChecked(head.header)
     of_head = {pair.head: place for place, pair in enumerate(pairs)}
     results = 0
     for line, result in enumerate(head, start=2):
@@ -176,7 +176,7 @@ def _nothing(run: RunReader, queries: Sequence[Query], besides: str = "") -> Not
 def _explained(
     found: Explanation,
     failures: Failures,
-    agreements: Testimonies,
+    agreements: CrossChecked,
     wanted: Iterable[FailureGroup],
     run: RunReader,
     most: int,

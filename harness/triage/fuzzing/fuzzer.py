@@ -25,8 +25,8 @@ from harness.specs.graphs.pattern import Pattern, Unfit
 from harness.specs.graphs.plain import plain_graph
 from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
-from harness.triage.fuzzing.draw import Drawn
 from harness.triage.fuzzing.findings import FuzzFinding, FuzzFindings, kind_of
+from harness.triage.fuzzing.random_calls import Drawn
 from harness.triage.reduction.reducer import Flaky, Reducer
 from harness.triage.signature import signature
 

@@ -20,7 +20,7 @@ from harness.specs.graphs.variations import at_levels, combined, factor_names, m
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.triage.fuzzing.changes import EXTENTS, FLAG, near
-from harness.triage.fuzzing.draw import Drawn
+from harness.triage.fuzzing.random_calls import Drawn
 
 _TRIES, _CHANGES, _PIECES = 12, 6, 40
 _COMPOSED, _LISTED, _JOINED, _DEPLOYED = 0.5, 0.6, 0.85, 0.2

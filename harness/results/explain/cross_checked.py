@@ -21,7 +21,7 @@ from harness.results.cross_check import (
 )
 
 
-class Testimonies:
+class CrossChecked:
     """Holds both targets' results of a case against each other; one result a case is remembered until the
     other one comes."""
 

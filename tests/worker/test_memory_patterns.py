@@ -10,7 +10,7 @@ from harness.model.result import Memory, Result
 from harness.model.verdict import Outcome, Verdict
 from harness.render.terminal import describe
 from harness.results.memory import in_words, kind
-from harness.run.patterns import PATTERNS, PatternRuns, examine
+from harness.run.memory_patterns import PATTERNS, PatternRuns, examine
 from harness.targets.execution import Execution
 from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
