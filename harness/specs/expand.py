@@ -288,9 +288,13 @@ def _planned(
     if kept is not None:
         return kept.literals, list(_read(spec, operator, kept.sweeps))
     if spec.graph is not None:
+        from harness.specs.graphs.load import misfits  # loaded with the graph
+
         cases: list[Case] = []
+        problems.extend(misfits(spec.source, spec.graph))
         with spec.noting((), problems):
-            cases += [*literal_cases(spec, operator, problems), *graph_cases(spec.graph, Counter())]
+            if len(problems) == before:
+                cases += [*literal_cases(spec, operator, problems), *graph_cases(spec.graph, Counter())]
         if keeps and len(problems) == before and kept_plans.keeps(spec, operator):
             kept_plans.write(spec, KeptPlan(cases, []))
         return cases, ()

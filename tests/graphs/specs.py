@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness.model.case import Case
+from harness.specs.expand import Plan, expand
 from harness.specs.graphs.deployments import graph_cases
 from harness.specs.reading.load import LoadedSpec, load_specs
 
@@ -37,6 +38,11 @@ def loaded(folder: Path, text: str = SCALED) -> LoadedSpec:
     path = folder / "graph.yaml"
     path.write_text(text, encoding="utf-8")
     return load_specs([path])[0]
+
+
+def planned(folder: Path, text: str = SCALED) -> Plan:
+    """Write a spec of a graph, load and plan it."""
+    return expand([loaded(folder, text)])
 
 
 def cases(folder: Path, text: str = SCALED) -> tuple[list[Case], Counter[str]]:

@@ -29,7 +29,7 @@ from harness.specs.graphs.plain import forget, plain_graph
 from harness.specs.reading.load import load_specs
 from harness.specs.reading.write import spec_text
 from harness.specs.sweeps.calls import call_of, case_inputs
-from tests.graphs.specs import cases, loaded
+from tests.graphs.specs import cases, planned
 
 SPECS = ("IfBranches", "IfOuter", "LoopBody", "LoopNever", "LoopSequences", "LoopState", "ScanBody")
 EVERY = 5
@@ -316,7 +316,7 @@ sweeps:
 def test_a_mistake_in_a_branch_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in IN_A_BRANCH
     with pytest.raises(SpecError) as caught:
-        loaded(tmp_path, IN_A_BRANCH.replace(old, new, 1))
+        planned(tmp_path, IN_A_BRANCH.replace(old, new, 1))
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
 
 

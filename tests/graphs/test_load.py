@@ -8,7 +8,7 @@ import pytest
 
 from harness.model.errors import SpecError
 from harness.specs.graphs import composition
-from tests.graphs.specs import SCALED, cases, loaded
+from tests.graphs.specs import SCALED, cases, loaded, planned
 from tests.running import complaint, harness
 
 
@@ -133,7 +133,7 @@ from tests.running import complaint, harness
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in SCALED
     with pytest.raises(SpecError) as caught:
-        loaded(tmp_path, SCALED.replace(old, new, 1))
+        planned(tmp_path, SCALED.replace(old, new, 1))
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
     assert all("graph.yaml:" in problem for problem in caught.value.problems)
 
@@ -149,7 +149,7 @@ def test_a_level_may_name_no_operator_of_another_domain(tmp_path: Path) -> None:
     text = SCALED.replace("by: half}", "by: half, one: Add}").replace("operator: Add", "operator: $one")
     loaded(tmp_path, text)
     with pytest.raises(SpecError) as caught:
-        loaded(tmp_path, text.replace("factors:\n", "factors:\n      one: [Add, com.microsoft.BiasGelu]\n"))
+        planned(tmp_path, text.replace("factors:\n", "factors:\n      one: [Add, com.microsoft.BiasGelu]\n"))
     assert [problem.partition("graph.yaml:")[2] for problem in caught.value.problems] == [
         "17: sweeps[0].factors.one: graphs contain operators of ONNX's default domain; "
         "'com.microsoft.BiasGelu' can have a spec of its own"
@@ -170,7 +170,7 @@ def test_a_name_is_of_one_graph(tmp_path: Path) -> None:
 def test_a_graph_grows_no_further_than_a_tensor_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composition, "MAX_ELEMENTS", 5)
     with pytest.raises(SpecError, match="total has 6 elements, above the limit of 5 per tensor"):
-        loaded(tmp_path, SCALED.replace("graph: ScaledSum", "graph: GrownSum"))
+        planned(tmp_path, SCALED.replace("graph: ScaledSum", "graph: GrownSum"))
 
 
 def test_a_mistake_ends_check_and_run_with_2(tmp_path: Path) -> None:

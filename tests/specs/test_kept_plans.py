@@ -52,6 +52,15 @@ def unplanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+def test_the_plan_of_every_spec_can_be_read() -> None:
+    """A part that `kept_plans` does not allow is written, and no run can read it."""
+    specs = load_specs()
+    expand(specs)
+    assert [
+        each.model.operator for each in specs if kept_plans.read(each, OPERATORS[each.model.operator]) is None
+    ] == []
+
+
 def test_what_was_kept_is_what_was_planned(folder: Path, request: pytest.FixtureRequest) -> None:
     first = planned(*SPECS)
     cases, arrays = _cases(first), _arrays(first)

@@ -134,7 +134,7 @@ def _reduced(array: Array) -> tuple[Any, ...]:
 
 _PARTS = {(each.__module__, each.__qualname__): each for each in (
     KeptPlan, KeptCalls, Case, Options, Validity, TensorSpec, TensorValue, DirectmlOptions, DirectmlTensor, CallGroup, SweepStep,
-    Input, Call, TensorType, CoveringArray, Counter, _array,
+    Input, Call, TensorType, CoveringArray, Counter, complex, _array,
 )}  # fmt: skip
 """All that a plan may be made of besides numbers, texts, tuples, lists and dictionaries: types that hold data and do nothing."""
 

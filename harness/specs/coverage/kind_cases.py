@@ -215,7 +215,7 @@ def _case(spec: LoadedSpec, base: Case, cell: Cell, tensors: Mapping[str, Tensor
         inputs=specs,
         options=options,
         source=f"{' '.join(cell)}, a kind of input that no other case has; made from {CaseKey.of(base.id).origin}",
-        literals=tuple(given.array for given in tensors.values()),
+        literals=tuple(np.asarray(given.array) for given in tensors.values()),
         lowers_to=spec.directml,
     )
     return msgspec.structs.replace(made, levels=levels_of(made, call_of(made)))

@@ -48,7 +48,6 @@ def load_graph(file: Source, others: Mapping[str, str] = _NO_GRAPHS) -> Pattern:
         problems += _factors(file, pattern)
         if not problems:
             register(pattern)
-            problems += _base(file, pattern)
     if problems:
         raise SpecError(file.by_line(problems))
     return pattern
@@ -274,7 +273,7 @@ def _factors(file: Source, pattern: Pattern) -> list[str]:
     return problems
 
 
-def _base(file: Source, pattern: Pattern) -> list[str]:
+def misfits(file: Source, pattern: Pattern) -> list[str]:
     """Check that the graph with the first level of each factor is one, at each opset of the sweep."""
     problems = []
     for number, sweep in enumerate(pattern.spec.sweeps):
