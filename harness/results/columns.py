@@ -53,6 +53,8 @@ _MEMORY = "1GiB"
 _FRUGAL = "SET memory_limit = '192MiB'; SET enable_external_file_cache = false; SET preserve_insertion_order = false"
 _GROUP = 50_000
 _TOGETHER = 1000
+_SORTED = 20_000
+"""Lines that are sorted at once."""
 _FLOAT = "DOUBLE"
 
 
@@ -319,6 +321,22 @@ class RunColumns(NamedTuple):
     def ask(self, question: str) -> Iterator[Any]:
         """Yield what a SELECT finds."""
         return _found(self.sql, question)
+
+    def taken(self, table: str, selected: str, row: str = "row") -> Iterator[tuple[Any, ...]]:
+        """Yield columns of a table, and the lines of the results that its column `row` names, in the order of its column
+        `n`, which counts from 0. Some are sorted at a time, since lines take memory."""
+        (number,) = self.sql.execute(f"SELECT count(*) FROM {table}").fetchone()
+        for start in range(0, number, _SORTED):
+            some = f"SELECT * FROM {table} WHERE n >= {start} AND n < {start + _SORTED} AND {row} IS NOT NULL"
+            least, most = self.sql.execute(f"SELECT min({row}), max({row}) FROM ({some})").fetchone()
+            if least is None:
+                continue
+            rows = f"SELECT * FROM ({self.numbered}) WHERE row >= {least} AND row <= {most}"
+            yield from _found(
+                self.sql,
+                f"SELECT {selected}, {self.line} FROM ({some}) AS taken JOIN ({rows}) AS results ON taken.{row} = results.row"
+                " ORDER BY n",
+            )
 
 
 class Dataset:
