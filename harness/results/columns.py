@@ -23,7 +23,8 @@ from harness.model.compressed import LONGEST_LINE
 from harness.model.errors import UsageError
 from harness.model.header import End
 from harness.model.plain_file import buffered
-from harness.model.result import Diff, Result
+from harness.model.result import NOT_EXPRESSIBLE, Diff, Result
+from harness.model.verdict import Outcome
 
 if TYPE_CHECKING:
     from harness.results.runfile import RunReader
@@ -49,6 +50,8 @@ _DERIVED = {
 _ROW_BYTES = 1
 """A file with fewer bytes a row is hostile: its ids alone need more."""
 _OURS = b"harness."
+ASKED = f"(outcome <> '{Outcome.NOT_RUN.value}' OR coalesce(error.class, '') <> '{NOT_EXPRESSIBLE}')"
+"""Holds for results that a target's API has words for."""
 _MEMORY = "1GiB"
 _FRUGAL = "SET memory_limit = '192MiB'; SET enable_external_file_cache = false; SET preserve_insertion_order = false"
 _GROUP = 50_000
@@ -344,8 +347,8 @@ class Dataset:
     in a folder that is removed at the end."""
 
     def __init__(self, what: str, *, scanned: bool = False) -> None:
-        """Open an empty one; `what` is what an error begins with that no run is at fault for. One that is only scanned
-        and sorted takes one thread and little memory, where a join of millions of keys needs both."""
+        """Open an empty one; `what` is what an error begins with that no run is at fault for. One that is `scanned`
+        takes one thread and little memory, and keeps what is more in a temporary file; questions of users take both."""
         self._what = what
         self._settings = _FRUGAL if scanned else "RESET threads"
         self._opened = contextlib.ExitStack()

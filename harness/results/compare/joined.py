@@ -1,7 +1,7 @@
 """Compares two runs as columns: DuckDB joins them by case and target, and only rows that differ in what is compared become
 results again, which Python then judges.
 
-Memory grows with what differs, not with the runs.
+Keys of both runs lie in memory or in a temporary file. What differs is read some at a time.
 """
 
 from __future__ import annotations
