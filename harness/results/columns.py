@@ -23,7 +23,8 @@ from harness.model.compressed import LONGEST_LINE
 from harness.model.errors import UsageError
 from harness.model.header import End
 from harness.model.plain_file import buffered
-from harness.model.result import Diff, Result
+from harness.model.result import NOT_EXPRESSIBLE, Diff, Result
+from harness.model.verdict import Outcome
 
 if TYPE_CHECKING:
     from harness.results.runfile import RunReader
@@ -49,10 +50,14 @@ _DERIVED = {
 _ROW_BYTES = 1
 """A file with fewer bytes a row is hostile: its ids alone need more."""
 _OURS = b"harness."
+ASKED = f"(outcome <> '{Outcome.NOT_RUN.value}' OR coalesce(error.class, '') <> '{NOT_EXPRESSIBLE}')"
+"""Holds for results that a target's API has words for."""
 _MEMORY = "1GiB"
 _FRUGAL = "SET memory_limit = '192MiB'; SET enable_external_file_cache = false; SET preserve_insertion_order = false"
 _GROUP = 50_000
 _TOGETHER = 1000
+_SORTED = 20_000
+"""Lines that are sorted at once."""
 _FLOAT = "DOUBLE"
 
 
@@ -320,14 +325,30 @@ class RunColumns(NamedTuple):
         """Yield what a SELECT finds."""
         return _found(self.sql, question)
 
+    def taken(self, table: str, selected: str, row: str = "row") -> Iterator[tuple[Any, ...]]:
+        """Yield columns of a table, and the lines of the results that its column `row` names, in the order of its column
+        `n`, which counts from 0. Some are sorted at a time, since lines take memory."""
+        (number,) = self.sql.execute(f"SELECT count(*) FROM {table}").fetchone()
+        for start in range(0, number, _SORTED):
+            some = f"SELECT * FROM {table} WHERE n >= {start} AND n < {start + _SORTED} AND {row} IS NOT NULL"
+            least, most = self.sql.execute(f"SELECT min({row}), max({row}) FROM ({some})").fetchone()
+            if least is None:
+                continue
+            rows = f"SELECT * FROM ({self.numbered}) WHERE row >= {least} AND row <= {most}"
+            yield from _found(
+                self.sql,
+                f"SELECT {selected}, {self.line} FROM ({some}) AS taken JOIN ({rows}) AS results ON taken.{row} = results.row"
+                " ORDER BY n",
+            )
+
 
 class Dataset:
     """Runs as one table, `results`, with the column `run`. A run of lines without columns beside it is written as columns
     in a folder that is removed at the end."""
 
     def __init__(self, what: str, *, scanned: bool = False) -> None:
-        """Open an empty one; `what` is what an error begins with that no run is at fault for. One that is only scanned
-        and sorted takes one thread and little memory, where a join of millions of keys needs both."""
+        """Open an empty one; `what` is what an error begins with that no run is at fault for. One that is `scanned`
+        takes one thread and little memory, and keeps what is more in a temporary file; questions of users take both."""
         self._what = what
         self._settings = _FRUGAL if scanned else "RESET threads"
         self._opened = contextlib.ExitStack()

@@ -86,21 +86,23 @@ def _counted(part: RunColumns, *, several: bool) -> Iterator[tuple[int, int, byt
     if several:
         ran = f"SELECT * FROM ({part.numbered}) WHERE outcome NOT IN ({_texts(NOT_EXECUTED)})"
         key = 'md5_number_lower("case")'
-        apart.append(
-            f"{key} IN (SELECT {key} FROM ({ran}) GROUP BY {key} HAVING min(outcome) != max(outcome))"
+        part.sql.execute(
+            f"CREATE OR REPLACE TABLE several AS SELECT {key} AS key FROM ({ran}) GROUP BY key HAVING min(outcome) != max(outcome)"
         )
+        apart.append(f"{key} IN (FROM several)")
     rows = f"SELECT *, {' OR '.join(apart)} AS apart FROM ({part.numbered})"
-    yield from part.ask(f"""
-        WITH rows AS ({rows}), groups AS (
+    # one thread meets rows in their order, and `arg_max` keeps the first of several
+    part.sql.execute(f"""
+        CREATE OR REPLACE TABLE counted AS WITH groups AS (
             SELECT count(*) AS number, min(row) AS first,
-                list_distinct([min(row), arg_max(row, row(accuracy.ratio, -row)), arg_max(row, row(accuracy.ulp, -row))]) AS shown
-            FROM rows WHERE NOT apart GROUP BY {_ALIKE}
-        ), counted AS (
-            SELECT 1 AS number, row FROM rows WHERE apart
+                list_distinct([first, arg_max(row, accuracy.ratio), arg_max(row, accuracy.ulp)]) AS shown
+            FROM ({rows}) WHERE NOT apart GROUP BY {_ALIKE}
+        ), taken AS (
+            SELECT 1 AS number, row FROM ({rows}) WHERE apart
             UNION ALL SELECT if(row = first, number - len(shown) + 1, 1), row FROM (SELECT *, unnest(shown) AS row FROM groups)
         )
-        SELECT number, results.row, {part.line} FROM counted JOIN ({part.numbered}) AS results ON counted.row = results.row
-        ORDER BY results.row""")
+        SELECT *, row_number() OVER (ORDER BY row) - 1 AS n FROM taken""")
+    yield from part.taken("counted", "number, taken.row")
 
 
 def _texts(words: Any) -> str:

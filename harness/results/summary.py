@@ -14,6 +14,8 @@ from harness.model.header import Against, End, Header, moment
 from harness.model.result import CANNOT_BE_ASKED, NOT_EXPRESSIBLE
 from harness.model.target_info import CPU, DIRECTML, TargetInfo
 from harness.model.verdict import NOT_EXECUTED, Outcome, Reading, Verdict
+from harness.results import columns
+from harness.results.columns import ASKED, Dataset
 from harness.results.memory import KINDS
 from harness.results.reading_rows import unexpected_words
 from harness.results.runfile import RunReader
@@ -179,6 +181,10 @@ def missing(header: Header, end: End | None, held: int) -> tuple[str, ...]:
 def lacks(path: Path) -> tuple[str, ...]:
     """Say what a run file lacks (`missing`), without decoding its results. Errors: UsageError."""
     reader = RunReader(path)
+    if columns.there(reader.path):
+        with Dataset(f"{reader.path}: cannot be counted", scanned=True) as data, data.part(reader) as part:
+            ((held,),) = part.rows("count(*)", f"WHERE {ASKED}")
+        return missing(reader.header, None if part.cut else part.end, held)
     lines, last = -1, b""
     for line in run_lines(reader.path):
         lines, last = lines + (line.endswith(b"\n") and _INEXPRESSIBLE not in line), line

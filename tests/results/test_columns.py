@@ -182,6 +182,7 @@ def test_reports_of_columns_beside_a_long_run(
     targets, known deviations, bounds and unexpected results."""
     for place in ("results.counted.LONG", "render.html.WHOLE", "render.page_cases.WHOLE"):
         monkeypatch.setattr(f"harness.{place}", 0)
+    monkeypatch.setattr(columns, "_SORTED", 100)
     taken: list[int] = []
     add = Tables.add
 
@@ -267,6 +268,27 @@ def test_every_report_has_the_same_bytes(tmp_path: Path, asked: tuple[str, ...])
     assert run_file(folders[1]).name == "run.parquet"
     assert told[0] == told[1]
     assert told[0][1]
+
+
+def test_a_comparison_reads_what_differs_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the order of HEAD, then of BASE, whatever the order of BASE: with results that differ, and that only one run
+    has."""
+    first = list(results(300, faults=0.1))
+    second = list(results(340, faults=0.5))[::-1][:-30]
+    runs = [
+        write_results(tmp_path / f"{name}.jsonl", found)
+        for name, found in (("base", first), ("head", second))
+    ]
+    said = {}
+    for together in (20_000, 7):
+        monkeypatch.setattr(columns, "_SORTED", together)
+        said[together] = harness("compare", *runs, "--format", "json").out
+    assert said[7] == said[20_000]
+    changes = json.loads(said[7])["changes"]
+    assert len(changes) > 50
+    assert len({change["change"] for change in changes}) > 2
 
 
 def test_a_site_has_the_same_bytes(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Compares two runs as columns: DuckDB joins them by case and target, and only rows that differ in what is compared become
 results again, which Python then judges.
 
-Memory grows with what differs, not with the runs.
+Keys of both runs lie in memory or in a temporary file. What differs is read some at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
     """Compare two runs, as far as they go. Errors: UsageError for a damaged run, a case that occurs twice, or
     no target in common."""
     comparison = Comparison(base.header, head.header)
-    with Dataset("compare") as data:
+    with Dataset("compare", scanned=True) as data:
         sides: list[_Side] = []
         for run, tables in ((base, comparison.base), (head, comparison.head)):
             with data.part(run) as part:
@@ -90,17 +90,13 @@ def _join(comparison: Comparison, base: _Side, head: _Side) -> None:
         counts.neither += number * (code == _NEITHER)
     sql.execute(f"""
         CREATE TABLE differing AS
-        SELECT coalesce(head.place, base.place) AS place, base.row AS of_base, head.row AS of_head
+        SELECT coalesce(head.place, base.place) AS place, base.row AS of_base, head.row AS of_head,
+            row_number() OVER (ORDER BY of_head NULLS LAST, of_base) - 1 AS n
         FROM base FULL JOIN head ON base.key = head.key WHERE base.did IS DISTINCT FROM head.did
         AND NOT (base.key IS NULL AND head.code != {_EXECUTED}) AND NOT (head.key IS NULL AND base.code != {_EXECUTED})""")
-    order = "ORDER BY of_head NULLS LAST, of_base"
-    before, after = (
-        side.part.ask(
-            f"SELECT row, {side.part.line} FROM differing JOIN ({side.part.numbered}) AS results ON row = {row} {order}",
-        )
-        for side, row in ((base, "of_base"), (head, "of_head"))
-    )
-    for place, of_base, of_head in head.part.ask(f"SELECT * FROM differing {order}"):
+    before = base.part.taken("differing", "of_base", "of_base")
+    after = head.part.taken("differing", "of_head", "of_head")
+    for place, of_base, of_head in head.part.ask("SELECT place, of_base, of_head FROM differing ORDER BY n"):
         was, did_before, ulp_before = base.compared(*next(before)) if of_base is not None else (None,) * 3
         now, did_after, ulp_after = head.compared(*next(after)) if of_head is not None else (None,) * 3
         change: Change | None

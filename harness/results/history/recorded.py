@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from harness.model.case import BEYOND, Validity
 from harness.model.header import Header
-from harness.model.result import NOT_EXPRESSIBLE
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Reading
-from harness.results.columns import Dataset, sql_text
+from harness.results.columns import ASKED, Dataset, sql_text
 from harness.results.runfile import RunReader, miscounted
 from harness.results.summary import missing
 
@@ -21,7 +20,6 @@ INVALID = "invalid"
 UNSPECIFIED = "unspecified"
 """The same for those that it leaves open."""
 _TOGETHER = 1000
-_ASKED = f"(outcome <> '{Outcome.NOT_RUN.value}' OR coalesce(error.class, '') <> '{NOT_EXPRESSIBLE}')"
 _LEVEL = f"CASE validity WHEN 'valid' THEN coalesce(levels['directml'], '{BEYOND}') ELSE validity END"
 
 
@@ -81,7 +79,7 @@ class RecordedRuns:
     """Runs and their results."""
 
     def __init__(self) -> None:
-        self._data = Dataset("history")
+        self._data = Dataset("history", scanned=True)
         self._points: list[Point] = []
         self._operators: dict[str, dict[int, Counter[Reading]]] = {}
 
@@ -96,7 +94,7 @@ class RecordedRuns:
         """Add a run whole or not at all. Errors: UsageError for a damaged run, or a case that is in it twice."""
         with self._data.part(run) as part:
             groups = part.rows(
-                f"operator, target, {_LEVEL}, validity, outcome, verdict, reading, placed_on, {_ASKED}, count(*)",
+                f"operator, target, {_LEVEL}, validity, outcome, verdict, reading, placed_on, {ASKED}, count(*)",
                 "GROUP BY ALL ORDER BY ALL",
             )
             ((doubled,),) = part.rows('count(*) - count(DISTINCT md5_number_lower(concat(target, "case")))')
@@ -166,7 +164,7 @@ class RecordedRuns:
             f"""
             SELECT "case", number, validity, outcome, left(coalesce(error.class, ''), 200)
             FROM results JOIN (VALUES {points}) AS points(run, target, number) USING (run, target)
-            WHERE {_ASKED} {one} ORDER BY "case", number
+            WHERE {ASKED} {one} ORDER BY "case", number
             """
         )
         for name, found in groupby(rows, key=lambda row: row[0]):
