@@ -42,6 +42,14 @@ def products_of_reals(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def rows_by_a_vector(asked: Deviating) -> tuple[Expected, ...]:
+    """FusedMatMul, TransposeMatMul: by a vector the elements of A as they lie in memory, in rows of its length."""
+    a, b = asked.inputs["A"], asked.inputs["B"]
+    rows = a.array.reshape(*a.array.shape[:-2], *a.array.shape[:-3:-1])
+    return asked.formula(inputs={"A": Tensor(a.dtype, rows), "B": b}, transA=0)
+
+
+@deviation
 def whole_inverse_scale(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearSoftmax: quantised by the integer part of 1 / y_scale."""
     scale = asked.inputs["y_scale"]

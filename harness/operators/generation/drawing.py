@@ -188,6 +188,10 @@ def _no_law(call: Call) -> str | None:
     shape = call.attributes.get("shape")
     if isinstance(shape, tuple) and any(int(each) < 0 for each in shape):
         return "no extent is below 0"
+    if call.attributes.get("scale", 0.0) < 0:  # type: ignore[operator]
+        return "no standard deviation is below 0"
+    if call.attributes.get("low", 0.0) > call.attributes.get("high", 0.0):  # type: ignore[operator]
+        return "low is the lower boundary"
     return None
 
 
@@ -195,9 +199,9 @@ DRAWING, CHOOSING = Seeded(), Choosing()
 _ANY = (*_FLOATS, *(f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)), "bool")
 OPERATORS = (
     Operator("RandomNormal", DRAWING, LawOracle(_normal), _no_law, options=_FLOATS),
-    Operator("RandomNormalLike", DRAWING, LawOracle(_normal), options=_FLOATS),
+    Operator("RandomNormalLike", DRAWING, LawOracle(_normal), _no_law, options=_FLOATS),
     Operator("RandomUniform", DRAWING, LawOracle(_uniform), _no_law, options=_FLOATS),
-    Operator("RandomUniformLike", DRAWING, LawOracle(_uniform), options=_FLOATS),
+    Operator("RandomUniformLike", DRAWING, LawOracle(_uniform), _no_law, options=_FLOATS),
     Operator("Bernoulli", CHOOSING, LawOracle(_bernoulli), options=_ANY),
     Operator("Multinomial", Classes(), LawOracle(_multinomial), options=("int32", "int64")),
 )

@@ -7,6 +7,7 @@ Inputs of other types count as the float32 numbers that they are; cases have onl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +40,7 @@ from harness.operators.machine_learning.tree_ensembles import (
 #                         numbers, which no implementation does, and nothing is claimed of a row that has some
 # Binarizer:              Y = 1 where X > threshold, else 0
 # Imputer:                Y = X, but the imputed value where X is the replaced one
-# ArrayFeatureExtractor:  Z[..., i] = X[..., Y[i]]
+# ArrayFeatureExtractor:  Z[..., i] = X[..., Y[i]], of a vector one row
 # OneHotEncoder:          Y[..., i] = 1 where X is the i-th category, else 0
 # LabelEncoder:           Y = the value of the key that X is
 # LinearRegressor:        Y = X W' + b
@@ -336,6 +337,7 @@ OPERATORS = (
         "ai.onnx.ml.ArrayFeatureExtractor",
         Dimensioned("X: ... C; Y: K", "... K", chosen={"Y": _COLUMNS}),
         moved(array_feature_extractor),
+        outputs=lambda call: ((*(call.first.shape[:-1] or (1,)), prod(call.shapes[-1])),),
     ),
     Operator(
         "ai.onnx.ml.OneHotEncoder",

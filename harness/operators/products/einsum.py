@@ -38,8 +38,11 @@ class Equation:
             self._spelt(term, rank) for term, rank in zip(terms, [*ranks, *[0] * len(terms)], strict=False)
         ]
         self.output = self._spelt(right, len(self.ellipsis))
-        self.fits = len(terms) == len(shapes) and all(
-            len(t) == len(s) for t, s in zip(self.terms, shapes, strict=True)
+        covered = {rank for term, rank in zip(terms, ranks, strict=False) if "..." in term}
+        self.fits = (
+            len(covered) < 2
+            and len(terms) == len(shapes)
+            and all(len(t) == len(s) for t, s in zip(self.terms, shapes, strict=True))
         )
         self.extents: dict[str, int] = {}
         for term, shape in zip(self.terms, shapes, strict=False):
