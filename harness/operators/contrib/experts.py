@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
+from harness.model.float_formats import decode
 from harness.operators.base import Call, Operator
 from harness.operators.bounded import Bounded, converted, maximum, minimum, sigmoid, stack, take_along_axis
 from harness.operators.contrib.block_quantised import BITS, blockwise, unpacked
@@ -85,19 +86,30 @@ def _projected(x: Bounded, weights: Bounded, bias: Any, expert: int) -> Bounded:
 
 
 def qmoe(
-    input: Bounded, router_probs: Bounded, fc1_experts_weights: Array, fc1_scales: Bounded, fc2_experts_weights: Array,
-    fc2_scales: Bounded, call: Call, fc1_experts_bias: Any = None, fc2_experts_bias: Any = None,
+    input: Bounded, router_probs: Bounded, fc1_experts_weights: Array, fc2_experts_weights: Array, call: Call,
+    fc1_scales: Any = None, fc2_scales: Any = None, fc1_experts_bias: Any = None, fc2_experts_bias: Any = None,
     fc3_experts_weights: Any = None, fc3_scales: Any = None, fc3_experts_bias: Any = None, fc1_zero_points: Any = None,
     fc2_zero_points: Any = None, fc3_zero_points: Any = None, router_weights: Any = None,
+    fc1_global_scale: Any = None, fc2_global_scale: Any = None,
 ) -> Bounded:  # fmt: skip
-    """Mix by the formula above with weights (q - zero_points) scale, without zero points 2**(bits - 1)."""
+    """Mix by the formula above with weights (q - zero_points) scale, without zero points 2**(bits - 1); those of fp8 are
+    numbers times the scale of their square block, or of their expert."""
+    weights: Any = _floats if call.parameter("quant_type") == "fp8" else _weights
     made: list[Any] = [
         packed
         if packed is None
-        else _weights(packed, converted(scales, input.arithmetic.form.dtype), zero, call)
+        else weights(packed, converted(scales, input.arithmetic.form.dtype), zero, call)
         for packed, scales, zero in (
-            (fc1_experts_weights, fc1_scales, fc1_zero_points),
-            (fc2_experts_weights, fc2_scales, fc2_zero_points),
+            (
+                fc1_experts_weights,
+                fc1_scales if fc1_global_scale is None else fc1_global_scale,
+                fc1_zero_points,
+            ),
+            (
+                fc2_experts_weights,
+                fc2_scales if fc2_global_scale is None else fc2_global_scale,
+                fc2_zero_points,
+            ),
             (fc3_experts_weights, fc3_scales, fc3_zero_points),
         )
     ]
@@ -121,6 +133,42 @@ def _weights(packed: Array, scales: Bounded, zero: Array | None, call: Call) -> 
     )
     found: Bounded = wide(scales) * (q - wide(shift)).astype(float)
     return found
+
+
+def _floats(numbers: Array, scales: Bounded, _zero: None, call: Call) -> Bounded:
+    _, rows, columns = numbers.shape
+    block = call.parameter("block_size", 0)
+    if block > 0:
+        wide: Any = blockwise(blockwise(scales, block, columns), block, rows, axis=1)
+    else:
+        wide = scales.reshape(-1, 1, 1)
+    found: Bounded = wide * decode("float8e4m3fn", numbers)
+    return found
+
+
+def _unlike_weights(n: Dimensions, call: Call) -> str | None:
+    """Return the rule about quant_type that is broken."""
+    given, blocks = n["inputs"], n.get("block_size", 0) > 0
+    floats = call.parameter("quant_type") == "fp8"
+    if {call.inputs[name].dtype == "float8e4m3fn" for name in given if name.endswith("weights")} - {floats}:
+        return "weights of float8e4m3fn are those of quant_type fp8"
+    if floats and any(name.endswith("zero_points") for name in given):
+        return "weights of float8e4m3fn have no zero points"
+    if {f"fc{m}_global_scale" in given for m in (1, 2)} != {floats and not blocks}:
+        return "fc1 and fc2 have global scales with fp8 without blocks"
+    if {f"fc{m}_scales" in given for m in (1, 2)} == {floats and not blocks}:
+        return "weights have scales, but for those of fp8 without blocks"
+    if floats and n["expert_weight_bits"] != 8:
+        return "weights of float8e4m3fn have 8 bits"
+    return (
+        "fc3 of fp8 has scales of blocks"
+        if floats and not blocks and "fc3_experts_weights" in given
+        else None
+    )
+
+
+def _cannot_quantised(n: Dimensions, call: Call) -> str | None:
+    return _unlike_weights(n, call) or _cannot(n, call)
 
 
 def _cannot(n: Dimensions, call: Call) -> str | None:
@@ -165,33 +213,39 @@ OPERATORS = (
     Operator(
         "com.microsoft.QMoE",
         Dimensioned(
-            "input: T D | B S D; router_probs: T E; fc1_experts_weights: E F packed; fc1_scales: E F | E F blocks; fc1_experts_bias: E F; "
-            "fc2_experts_weights: E D packed2; fc2_scales: E D | E D blocks2; fc2_experts_bias: E D; "
-            "fc3_experts_weights: E I packed; fc3_scales: E I | E I blocks; fc3_experts_bias: E I; "
+            "input: T D | B S D; router_probs: T E; fc1_experts_weights: E F packed; fc1_scales: E F | E F blocks | E rows blocks; "
+            "fc1_experts_bias: E F; "
+            "fc2_experts_weights: E D packed2; fc2_scales: E D | E D blocks2 | E rows2 blocks2; fc2_experts_bias: E D; "
+            "fc3_experts_weights: E I packed; fc3_scales: E I | E I blocks | E blocks2 blocks; fc3_experts_bias: E I; "
             "fc1_zero_points: E zeros | E F zero_blocks; fc2_zero_points: E zeros2 | E D zero_blocks2; "
-            "fc3_zero_points: E zeros3 | E I zero_blocks; router_weights: T E",
+            "fc3_zero_points: E zeros3 | E I zero_blocks; router_weights: T E; fc1_global_scale: E; fc2_global_scale: E",
             "*",
             {
                 "T": lambda n: n["B"] * n["S"],
                 "packed": lambda n: n["D"] * n["expert_weight_bits"] // 8,
                 "packed2": lambda n: n["I"] * n["expert_weight_bits"] // 8,
                 "I": lambda n: n["packed2"] * 8 // n["expert_weight_bits"],
-                "blocks": lambda n: n["D"] // n["block_size"],
-                "blocks2": lambda n: n["I"] // n["block_size"],
+                "blocks": lambda n: -(-n["D"] // n["block_size"]),
+                "blocks2": lambda n: -(-n["I"] // n["block_size"]),
+                "rows": lambda n: -(-n["F"] // n["block_size"]),
+                "rows2": lambda n: -(-n["D"] // n["block_size"]),
                 "zeros": lambda n: -(-n["F"] * n["expert_weight_bits"] // 8),
                 "zeros2": lambda n: -(-n["D"] * n["expert_weight_bits"] // 8),
                 "zeros3": lambda n: -(-n["I"] * n["expert_weight_bits"] // 8),
                 "zero_blocks": lambda n: -(-n["blocks"] * n["expert_weight_bits"] // 8),
                 "zero_blocks2": lambda n: -(-n["blocks2"] * n["expert_weight_bits"] // 8),
             },
-            _cannot,
+            _cannot_quantised,
             {
                 "router_probs": UNLIKE,
                 "router_weights": (SCALES,),
                 **dict.fromkeys(
                     (f"fc{n}_{part}" for n in (1, 2, 3) for part in ("experts_weights", "zero_points")), BITS
                 ),
-                **dict.fromkeys(("fc1_scales", "fc2_scales", "fc3_scales"), (SMALL, SCALES)),
+                **dict.fromkeys(
+                    (*(f"fc{n}_scales" for n in (1, 2, 3)), "fc1_global_scale", "fc2_global_scale"),
+                    (SMALL, SCALES),
+                ),
             },
         ),
         bounded(qmoe),

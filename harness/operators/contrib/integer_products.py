@@ -73,7 +73,9 @@ def dynamic_matmul(
 def quantised_anew(inputs: Mapping[str, Tensor], worked: Arithmetic) -> tuple[Bounded, Bounded, Bounded]:
     """Return A as DynamicQuantizeLinear quantises it, less its zero point, that zero point, and the scale."""
     a = number(inputs["A"], worked)
-    least, most = minimum(a.min(), 0.0), maximum(a.max(), 0.0)
+    least, most = (
+        (minimum(a.min(), 0.0), maximum(a.max(), 0.0)) if a.size else (number(np.zeros(()), worked),) * 2
+    )
     with np.errstate(all="ignore"):
         scale = (most - least) / 255.0
         zero = _integers(-least / scale)

@@ -42,20 +42,20 @@ def requantized(
     scales = {name: inputs[f"{name}_scale"] for name in (*shapes, "y")}
     worked = arithmetic(declared, next(iter(scales.values())).dtype)
     one, other, last = (
-        number(tensor, worked).reshape(shapes.get(name, ROWS) if tensor.array.size > 1 else ())
+        number(tensor, worked).reshape(shapes.get(name, ROWS) if tensor.array.size != 1 else ())
         for name, tensor in scales.items()
     )
     zero = inputs["y_zero_point"].array.astype(np.int64)
     with np.errstate(all="ignore"):
         scaled = number(exact.astype(np.float64), worked) * (one * other / last)
-    return (rounded(scaled, zero.reshape(ROWS if zero.size > 1 else ()), call.outputs[0]),)
+    return (rounded(scaled, zero.reshape(ROWS if zero.size != 1 else ()), call.outputs[0]),)
 
 
 def centred(inputs: Mapping[str, Tensor], name: str, shape: Shape = ()) -> Array:
     """Return integers less their zero point."""
     zero = inputs[f"{name}_zero_point"].array.astype(np.int64)
     return np.asarray(
-        inputs[name].array.astype(np.int64) - (zero.reshape(shape) if zero.size > 1 else zero.reshape(()))
+        inputs[name].array.astype(np.int64) - (zero.reshape(shape) if zero.size != 1 else zero.reshape(()))
     )
 
 

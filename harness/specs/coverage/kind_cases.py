@@ -9,7 +9,7 @@ rule, or of which the formula claims no result, becomes no case, and its cell st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from math import prod
@@ -70,6 +70,17 @@ def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
     for case in cases:
         if case.directml is None and case.options.variant is None:
             seen.add(case, 0)
+    while made_now := list(_made_of_missing(seen, written)):
+        yield from made_now
+    ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
+    for kind in SESSIONS:
+        if ("", kind) not in seen.judged and kind not in reasons(spec.model.operator):
+            yield from _in_session(seen, ranked, kind)
+
+
+def _made_of_missing(seen: SeenKinds, written: Container[str]) -> Iterator[Case]:
+    """Yield a case for each missing cell that a valid case can be changed to have, and count its cells: of a case of
+    rank 5 a later round makes those without elements in its other dimensions."""
     ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
     missing = (cell for cell in count_kinds(seen).missing if cell[1] in GENERATED)
     for cell in sorted(missing, key=lambda cell: EXTENTS.get(cell[1], 0), reverse=True):
@@ -79,9 +90,6 @@ def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
         if made is not None:
             seen.judged.update(seen.cells(made, 0))
             yield made
-    for kind in SESSIONS:
-        if ("", kind) not in seen.judged and kind not in reasons(spec.model.operator):
-            yield from _in_session(seen, ranked, kind)
 
 
 def _in_session(seen: SeenKinds, ranked: Iterable[Witness], kind: str) -> Iterator[Case]:
