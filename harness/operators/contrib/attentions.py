@@ -238,10 +238,14 @@ def group_query(
             more = more[min(batch, len(more.value) - 1) :][:1, :, :new, first : last + 1]
         attended = _grouped(AttendedHeads(one.q, *(stands for _, stands in held)), call, more, head_sink)
         found.append((*attended, *(cache[..., kept - first :, :] for cache, _ in held)))
-    y, scores, *caches = zip(*found, strict=True)
     total = call.parameter("total_sequence_length", None)
     most = q.shape[2] if past_key is None else past_key.shape[2] + (q.shape[2] if total is None else 0)
     most = most if total is None or slides else max(most, int(np.max(total)))
+    if not found:
+        sizes = ((q.shape[2], heads * v.shape[3]), (groups, most, k.shape[3]), (groups, most, v.shape[3]))
+        shapes = (*sizes, (heads, q.shape[2], most))[: max(3, len(call.outputs))]
+        return tuple(number(np.zeros((0, *shape)), query.arithmetic) for shape in shapes)
+    y, scores, *caches = zip(*found, strict=True)
     output, keys, values = (
         concatenate([_filled(each, extent, axis) for each in parts], axis=0)
         if isinstance(parts[0], Bounded)

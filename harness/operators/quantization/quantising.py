@@ -97,7 +97,8 @@ def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
     """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every
     integer within the bound."""
     limits = DTYPES[dtype].limits
-    low, high = limits.min - np.max(zero), limits.max - np.min(zero)
+    low = limits.min - np.max(zero, initial=limits.min)
+    high = limits.max - np.min(zero, initial=limits.max)
     least, most = (np.clip(np.rint(value.value + by), low, high) for by in (-value.error, value.error))
     steps = int(np.max(most - least, initial=0))
     numbers = [
