@@ -3,8 +3,10 @@ refused."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -93,7 +95,16 @@ def follow(link: Any) -> None:
 
 
 def wait_until_shown(page: Any, fragment: str) -> None:
-    page.wait_for_function(
-        "fragment => document.documentElement.dataset.shows === fragment && location.hash === fragment",
-        arg=fragment,
+    wait_until(
+        page,
+        f"document.documentElement.dataset.shows === {json.dumps(fragment)} && location.hash === {json.dumps(fragment)}",
     )
+
+
+def wait_until(page: Any, condition: str) -> None:
+    """Wait for a condition in JavaScript. `wait_for_function` evaluates text in the page from its second look on,
+    which the page's Content-Security-Policy forbids."""
+    ends = time.monotonic() + 30
+    while not page.evaluate(condition):
+        assert time.monotonic() < ends, condition
+        page.wait_for_timeout(20)

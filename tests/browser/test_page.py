@@ -22,7 +22,7 @@ from harness.model.verdict import Outcome, Verdict
 from harness.render.html import render_html
 from harness.results.runfile import RunWriter
 from tests import synthetic
-from tests.browser.conftest import Open, follow, violations, wait_until_shown
+from tests.browser.conftest import Open, follow, violations, wait_until, wait_until_shown
 from tests.render.test_html import HOSTILE
 from tests.sampled import one_of
 from tests.synthetic import ABSENT, CPU, DML
@@ -423,7 +423,7 @@ def test_a_case_says_what_its_spec_says_of_it(open_page: Open, tmp_path: Path) -
 def test_no_table_loses_columns_in_a_narrow_window(open_page: Open, report: Path, width: int) -> None:
     page = open_page(report, width=width)
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    page.wait_for_function("document.querySelectorAll('.labelled').length > 0")
+    wait_until(page, "document.querySelectorAll('.labelled').length > 0")
     wider = page.evaluate(
         "[...document.querySelectorAll('main .scroll')].filter((each) => each.clientWidth && !each.querySelector('.heat, .overview')"
         " && each.scrollWidth > each.clientWidth + 1).map((each) => each.ariaLabel ?? each.getAttribute('aria-labelledby'))"

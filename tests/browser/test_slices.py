@@ -17,7 +17,7 @@ from harness.results.counted import read_tables
 from harness.results.runfile import RunReader
 from harness.results.tables import Tables
 from tests import many
-from tests.browser.conftest import Open, follow, violations, wait_until_shown
+from tests.browser.conftest import Open, follow, violations, wait_until, wait_until_shown
 from tests.browser.test_operators import _MATRICES
 
 OPERATORS = 12
@@ -102,7 +102,7 @@ def test_an_operator_shows_all_of_its_results(opened: Any, tables: Tables, way: 
     assert shown(page) == number
     assert page.locator("p.others").is_hidden()
     page.click("button[type=reset]")
-    page.wait_for_function("!location.hash.includes('operator')")
+    wait_until(page, "!location.hash.includes('operator')")
     wait_until_shown(page, page.evaluate("location.hash"))
     assert page.locator("select[name=operator] option").count() == OPERATORS + 1
 
@@ -144,7 +144,7 @@ def test_matrices_are_those_of_the_whole_page(
     pages = [open_page(whole), opened("#operator=Operator001")]
     for page in pages:
         page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        page.wait_for_function("document.querySelectorAll('details.operator[data-filled]').length === 12")
+        wait_until(page, "document.querySelectorAll('details.operator[data-filled]').length === 12")
     one, other = (page.evaluate(_MATRICES) for page in pages)
     assert len(one) >= OPERATORS
     assert one == other

@@ -217,7 +217,9 @@ def test_group_query_attention_with_a_cache_of_a_window() -> None:
 
 def _other_end(data: Any, bits: int) -> Any:
     return (
-        block_quantised.unpacked(data, bits).reshape(*data.shape, -1)[..., ::-1].reshape(*data.shape[:-1], -1)
+        block_quantised.unpacked(data, bits)
+        .reshape(*data.shape, 8 // bits)[..., ::-1]
+        .reshape(*data.shape[:-1], data.shape[-1] * 8 // bits)
     )
 
 

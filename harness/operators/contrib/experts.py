@@ -124,7 +124,8 @@ def _weights(packed: Array, scales: Bounded, zero: Array | None, call: Call) -> 
     def wide(each: Any) -> Any:
         """Return a number of each row, or of each block of one, for each element."""
         block = q.shape[-1] if scales.ndim == 2 else call.parameter("block_size")
-        return blockwise(each.reshape(*q.shape[:2], -1), block, q.shape[-1])
+        blocks = -1 if all(q.shape[:2]) else 1
+        return blockwise(each.reshape(*q.shape[:2], blocks), block, q.shape[-1])
 
     shift = (
         np.full(scales.shape, 1 << bits - 1)
