@@ -106,13 +106,13 @@ def skip_group_norm(
     bias: Any = None,
 ) -> tuple[Bounded, Bounded]:
     """Add and normalise by the formula above; skip and bias lie over the channels, the last dimension."""
-    s = _summed(X, skip.reshape(len(skip), 1, 1, -1) if len(skip.shape) == 2 else skip, bias)
+    s = _summed(X, skip.reshape(len(skip), 1, 1, skip.shape[-1]) if len(skip.shape) == 2 else skip, bias)
     return group_norm(s, gamma, beta, groups, epsilon, channels_last, activation), s
 
 
 # X / rms(X) scale activation(gate), over as many elements as scale has             (GatedRMSNorm)
 def gated_rms_norm(X: Bounded, scale: Bounded, gate: Bounded, epsilon: float, activation: str) -> Bounded:
-    x = X.reshape(*X.shape[:-1], X.shape[-1] // scale.shape[0], scale.shape[0])
+    x = X.reshape(*X.shape[:-1], X.shape[-1] // max(1, scale.shape[0]), scale.shape[0])
     y = (normalised(x, epsilon, mean=False)[0] * scale).reshape(X.shape)
     return y * (sigmoid(gate) if activation == "sigmoid" else gate * sigmoid(gate))
 
