@@ -124,8 +124,7 @@ def _weights(packed: Array, scales: Bounded, zero: Array | None, call: Call) -> 
     def wide(each: Any) -> Any:
         """Return a number of each row, or of each block of one, for each element."""
         block = q.shape[-1] if scales.ndim == 2 else call.parameter("block_size")
-        blocks = -1 if all(q.shape[:2]) else 1
-        return blockwise(each.reshape(*q.shape[:2], blocks), block, q.shape[-1])
+        return blockwise(each[..., None] if each.ndim == 2 else each, block, q.shape[-1])
 
     shift = (
         np.full(scales.shape, 1 << bits - 1)
@@ -147,8 +146,8 @@ def _floats(numbers: Array, scales: Bounded, _zero: None, call: Call) -> Bounded
     return found
 
 
-def _unlike_weights(n: Dimensions, call: Call) -> str | None:
-    """Return the rule about quant_type that is broken."""
+def _cannot_quantised(n: Dimensions, call: Call) -> str | None:
+    """Return the rule that is broken, of quant_type before those of both operators."""
     given, blocks = n["inputs"], n.get("block_size", 0) > 0
     floats = call.parameter("quant_type") == "fp8"
     if {call.inputs[name].dtype == "float8e4m3fn" for name in given if name.endswith("weights")} - {floats}:
@@ -161,15 +160,9 @@ def _unlike_weights(n: Dimensions, call: Call) -> str | None:
         return "weights have scales, but for those of fp8 without blocks"
     if floats and n["expert_weight_bits"] != 8:
         return "weights of float8e4m3fn have 8 bits"
-    return (
-        "fc3 of fp8 has scales of blocks"
-        if floats and not blocks and "fc3_experts_weights" in given
-        else None
-    )
-
-
-def _cannot_quantised(n: Dimensions, call: Call) -> str | None:
-    return _unlike_weights(n, call) or _cannot(n, call)
+    if floats and not blocks and "fc3_experts_weights" in given:
+        return "fc3 of fp8 has scales of blocks"
+    return _cannot(n, call)
 
 
 def _cannot(n: Dimensions, call: Call) -> str | None:

@@ -15,7 +15,7 @@ from harness.operators.bounded import Arithmetic, Bounded, arithmetic, maximum, 
 from harness.operators.contrib.qlinear import real, scale_of, zero_of
 from harness.operators.dimensioned import SCALES, Dimensioned
 from harness.operators.products.products import Products
-from harness.operators.quantization.quantising import rounded
+from harness.operators.quantization.quantising import range_with_zero, rounded
 
 # MatMulIntegerToFloat:  Y = (A - a_zero_point) (B - b_zero_point) a_scale b_scale + bias
 # DynamicQuantizeMatMul: the same of A quantised as DynamicQuantizeLinear does it
@@ -73,9 +73,7 @@ def dynamic_matmul(
 def quantised_anew(inputs: Mapping[str, Tensor], worked: Arithmetic) -> tuple[Bounded, Bounded, Bounded]:
     """Return A as DynamicQuantizeLinear quantises it, less its zero point, that zero point, and the scale."""
     a = number(inputs["A"], worked)
-    least, most = (
-        (minimum(a.min(), 0.0), maximum(a.max(), 0.0)) if a.size else (number(np.zeros(()), worked),) * 2
-    )
+    least, most = range_with_zero(a)
     with np.errstate(all="ignore"):
         scale = (most - least) / 255.0
         zero = _integers(-least / scale)

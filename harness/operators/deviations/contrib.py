@@ -45,8 +45,9 @@ def products_of_reals(asked: Deviating) -> tuple[Expected, ...]:
 def rows_by_a_vector(asked: Deviating) -> tuple[Expected, ...]:
     """FusedMatMul, TransposeMatMul: by a vector the elements of A as they lie in memory, in rows of its length."""
     a, b = asked.inputs["A"], asked.inputs["B"]
-    rows = a.array.reshape(*a.array.shape[:-2], *a.array.shape[:-3:-1])
-    return asked.formula(inputs={"A": Tensor(a.dtype, rows), "B": b}, transA=0)
+    *stack, k, m = a.array.shape
+    rows = Tensor(a.dtype, a.array.reshape(*stack, m, k))
+    return asked.formula(inputs={"A": rows, "B": b}, transA=0)
 
 
 @deviation

@@ -188,9 +188,9 @@ def _no_law(call: Call) -> str | None:
     shape = call.attributes.get("shape")
     if isinstance(shape, tuple) and any(int(each) < 0 for each in shape):
         return "no extent is below 0"
-    if call.attributes.get("scale", 0.0) < 0:  # type: ignore[operator]
+    if call.parameter("scale", 1.0) < 0:
         return "no standard deviation is below 0"
-    if call.attributes.get("low", 0.0) > call.attributes.get("high", 0.0):  # type: ignore[operator]
+    if call.parameter("low", 0.0) > call.parameter("high", 1.0):
         return "low is the lower boundary"
     return None
 

@@ -27,7 +27,7 @@ from harness.operators.base import (
     all_axes,
 )
 from harness.operators.binary_floats import encode
-from harness.operators.bounded import Bounded, arithmetic, maximum, minimum, number
+from harness.operators.bounded import Bounded, arithmetic, concatenate, number
 from harness.operators.computing import Computing
 
 # QuantizeLinear:        y = saturate(round(x / y_scale) + y_zero_point), halves to even
@@ -122,10 +122,16 @@ def dequantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple
         return ((difference * number(scales, worked)).stored(call.outputs[0]),)
 
 
+def range_with_zero(x: Bounded) -> tuple[Bounded, Bounded]:
+    """Return the least and the greatest of the elements and 0, the range that DynamicQuantizeLinear quantises."""
+    numbers = concatenate([x.reshape(-1), number(np.zeros(1), x.arithmetic)])
+    return numbers.min(), numbers.max()
+
+
 def dynamically(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
     """Quantise by the formula above; where an integer is near a tie both are admissible."""
     x = number(inputs["x"], arithmetic(declared, "float32"))
-    least, most = minimum(x.min(), 0.0), maximum(x.max(), 0.0)
+    least, most = range_with_zero(x)
     with np.errstate(all="ignore"):
         if most.value == least.value:
             raise Undefined("a scale of 0, by which zeros are divided")
