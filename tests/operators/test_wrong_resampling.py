@@ -123,8 +123,10 @@ def averaged(call: Call, axis: ResizedAxis, c: Any, data: Any, n: int, wrong: st
     taken = np.moveaxis(np.take(data, held, axis=n), n, -1)
     if wrong == "float16 sums":
         summed = (taken[..., None, :].astype(np.float16) * w.astype(np.float16)).sum(-1, dtype=np.float16)
-    else:
+    elif np.isfinite(taken).all():
         summed = np.matmul(taken, w.T)
+    else:
+        summed = np.where(w != 0, taken[..., None, :] * w, F(0)).sum(-1)
     return np.moveaxis(summed.astype(F), -1, n)
 
 

@@ -103,7 +103,7 @@ def _line(asked: Deviating) -> tuple[Expected, ...]:
             np.add.at(weights, (rows, high), places.value - first)
             errors = np.zeros_like(weights)
             errors[rows, low] = errors[rows, high] = places.error + 4 * a.form.unit * np.abs(weights).max(1)
-            found = weighted(found, n, Bounded(weights, errors, a))
+            found = weighted(found, n, Bounded(weights, errors, a), 1)
     return (given(x.dtype, found),)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ from harness.operators.bounded import (
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
 from harness.operators.image import resampling
-from harness.operators.image.resampling import exact_where, one_of, taken
+from harness.operators.image.resampling import exact_where, one_of, spread, taken
 
 Indices = NDArray[np.int64]
 ALIASES = {"bilinear": "linear", "bicubic": "cubic"}
@@ -131,11 +132,13 @@ def _weighted(call: Call, x: Bounded, places: list[Bounded], mode: str) -> Bound
         )
     points = max(1, _BLOCK // max(1, prod(x.shape[:2]) * len(offsets) ** len(places)))
     parts = [slice(first, first + points) for first in range(0, places[0].shape[1], points)]
-    sums = [_summed(x, [tap[..., part] for tap in taps], [w[..., part] for w in weights]) for part in parts]
+    sums = [
+        _summed(x, [tap[..., part] for tap in taps], [w[..., part] for w in weights], reach) for part in parts
+    ]
     return concatenate(sums, axis=2) if sums else number(np.zeros((*x.shape[:2], 0)), x.arithmetic)
 
 
-def _summed(x: Bounded, taps: list[Indices], weights: list[Bounded]) -> Bounded:
+def _summed(x: Bounded, taps: list[Indices], weights: list[Bounded], reach: int) -> Bounded:
     """Sum the elements of x [N, C, spatial] at the taps [N, taps, points] of each axis, times their weights."""
     at = np.arange(len(x))[:, None]
     for tap, length in zip(taps, x.shape[2:], strict=True):
@@ -143,8 +146,13 @@ def _summed(x: Bounded, taps: list[Indices], weights: list[Bounded]) -> Bounded:
     found = take(
         moveaxis(x, 1, 0).reshape(x.shape[1], len(x) * prod(x.shape[2:])), at, axis=1
     )  # [C, N, taps of each axis, points]
+
+    def total(x: Any, w: Any) -> Any:
+        return (x * w).sum(axis=-2)
+
     for axis, weight in reversed(list(enumerate(weights))):
-        found = (found * weight.reshape(len(x), *[1] * axis, *weight.shape[1:])).sum(axis=-2)
+        w = weight.reshape(len(x), *[1] * axis, *weight.shape[1:])
+        found = spread(found, w, partial(total, w=w), total, reach, -2)
     return moveaxis(found, 0, 1)
 
 

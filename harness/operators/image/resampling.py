@@ -115,17 +115,67 @@ def fine_fraction(values: Any) -> NDArray[np.bool_]:
 
 
 # y[.., o, ..] = sum over i of w[o, i] x[.., i, ..]
-def weighted(x: Bounded, axis: int, w: Bounded) -> Bounded:
+def weighted(x: Bounded, axis: int, w: Bounded, reach: int) -> Bounded:
     """Sum along an axis by the formula above; weights that are binary fractions without error are taken for
-    whole numbers, of which sums are exact."""
+    whole numbers, of which sums are exact. The filter reaches so many elements to either side."""
     count = int((w.value != 0).sum(axis=1).max(initial=0)) + 1
     factor = 2.0**12
     if not w.error.any() and (w.value * factor == np.rint(w.value * factor)).all():
-        w = Bounded(w.value * factor, w.error, w.arithmetic)
+        scaled = Bounded(w.value * factor, w.error, w.arithmetic)
     else:
-        factor = 1.0
-    found = contracted(lambda p, q: np.moveaxis(np.tensordot(p, q, axes=(1, axis)), 0, axis), w, x, count)
-    return Bounded(found.value / factor, found.error / factor, found.arithmetic)
+        scaled, factor = w, 1.0
+
+    def total(p: Array, q: Array) -> Array:
+        return np.moveaxis(np.tensordot(p, q, axes=(1, axis)), 0, axis)
+
+    def bounded(x: Bounded) -> Bounded:
+        found = contracted(total, scaled, x, count)
+        return Bounded(found.value / factor, found.error / factor, found.arithmetic)
+
+    return spread(x, w, bounded, lambda q, p: total(p, q), reach)
+
+
+def spread(
+    x: Bounded,
+    w: Bounded,
+    total: Callable[[Bounded], Bounded],
+    reached: Callable[[Array, Array], Array],
+    reach: int,
+    taps: int = -1,
+) -> Bounded:
+    """Sum the elements of x times weights, where an element that is not finite reaches the sums in which it has a weight, and no others.
+
+    `total` sums finite elements; `reached(x, w)` is that sum of plain arrays. `taps` is the axis of the weights along which
+    neighbours lie. Where fewer elements have a weight than the filter is wide, an infinity nearby leaves the sum open, and so does
+    a NaN that has no weight: a kernel may multiply neighbours by 0, or the element at the edge twice, by weights of both signs.
+    """
+    known = np.isfinite(x.value) & np.isfinite(x.error)
+    found = total(Bounded(np.where(known, x.value, 0.0), np.where(known, x.error, 0.0), x.arithmetic))
+    if known.all():
+        return found
+    some = np.moveaxis((w.value != 0) | (w.error > 0), taps, -1)
+    few = some & (some.sum(axis=-1, keepdims=True) < 2 * reach)
+    near = few.copy()
+    for step in range(1, reach + 1):
+        near[..., step:] |= few[..., :-step]
+        near[..., :-step] |= few[..., step:]
+    sure = np.abs(w.value) > w.error
+    unsure = np.moveaxis(near, -1, taps) | ((w.error > 0) & ~sure)
+
+    def reaches(elements: Array, weights: Array) -> Array:
+        return np.asarray(reached(elements.astype(np.float64), weights.astype(np.float64)) > 0)
+
+    nan, up, down = np.isnan(x.value), x.value == np.inf, x.value == -np.inf
+    claimed = np.isfinite(x.error)
+    over, under = sure & (w.value > 0), sure & (w.value < 0)
+    above = reaches(up & claimed, over) | reaches(down & claimed, under)
+    below = reaches(down & claimed, over) | reaches(up & claimed, under)
+    none = reaches(nan & claimed, sure)
+    left = (reaches(~known, unsure) | reaches(~claimed, sure)) & ~none
+    value = np.where(above, np.inf, np.where(below, -np.inf, found.value))
+    value = np.where(none | (above & below), np.nan, value)
+    error = np.where(left, np.inf, np.where(none | above | below, 0.0, found.error))
+    return Bounded(value, error, x.arithmetic)
 
 
 def taken(tensor: Tensor, arithmetic: Arithmetic) -> Bounded:

@@ -91,7 +91,7 @@ def _averaged(
     found, rank = taken(x, a), x.array.ndim
     surely, perhaps = np.zeros((1,) * rank, np.bool_), np.zeros((1,) * rank, np.bool_)
     for n, axis in resized.items():
-        found = weighted(found, n, _weights(call, axis, places[n], a))
+        found = weighted(found, n, _weights(call, axis, places[n], a), _reach(call, axis))
         sure, maybe = _outside(call, axis, places[n])
         surely, perhaps = surely | _along(sure, n, rank), perhaps | _along(maybe, n, rank)
     if perhaps.any():
@@ -105,14 +105,19 @@ def _averaged(
 def _weights(call: Call, axis: ResizedAxis, places: Bounded, a: Arithmetic) -> Bounded:
     coefficient = float(call.attributes.get("cubic_coeff_a", 0.0))  # type: ignore[arg-type] # a float
     cubic = call.attributes["mode"] == "cubic"
-    filter_, reach = (resampling.cubic(coefficient), 2) if cubic else (resampling.linear, 1)
+    filter_, reach = resampling.cubic(coefficient) if cubic else resampling.linear, _reach(call, axis)
     exact = not cubic or bool(resampling.fine_fraction(coefficient))
     exclude = bool(call.attributes.get("exclude_outside"))
     if not call.attributes.get("antialias") or axis.scale >= 1:
         return weights(places, axis.original, filter_, reach, exclude=exclude, exact=exact)
     stretch = number(1.0, a) / number(float(axis.scale), a)
-    reach = int(reach / axis.scale) + 1
     return weights(places, axis.original, filter_, reach, stretch=stretch, exclude=exclude)
+
+
+def _reach(call: Call, axis: ResizedAxis) -> int:
+    """Return how many elements the filter reaches to either side."""
+    reach = 2 if call.attributes["mode"] == "cubic" else 1
+    return int(reach / axis.scale) + 1 if call.attributes.get("antialias") and axis.scale < 1 else reach
 
 
 def _along(mask: Mask, n: int, rank: int) -> Mask:

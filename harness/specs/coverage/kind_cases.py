@@ -156,7 +156,8 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
 
 
 def _rank(operator: Operator, base: Witness) -> tuple[object, ...]:
-    """Return what orders bases: those that providers have kernels for first, then those that leave out the least."""
+    """Return what orders bases: those that providers have kernels for first, then those whose inputs have elements, then
+    those that leave out the least."""
     case, call, _ = base
     types = {name.split(".")[0]: each.dtype for name, each in call.inputs.items()}
     kernels = [
@@ -167,6 +168,7 @@ def _rank(operator: Operator, base: Witness) -> tuple[object, ...]:
     plain = Options(outputs=options.outputs, omit=options.omit, optionals=options.optionals)
     return (
         kernels[0],
+        not all(map(prod, call.shapes)),
         not types.keys().isdisjoint(operator.seldom),
         -len(types) - len(case.attributes),
         kernels[1],
