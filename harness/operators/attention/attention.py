@@ -107,18 +107,22 @@ def _open(call: Call, n: Extents, lengths: Array | None) -> Array:
 
 
 def _masked(x: Bounded, mask: Any, reached: Array) -> tuple[Bounded, Array]:
-    """Add the mask, -inf where a key is not open; say also which queries have none."""
+    """Add the mask, -inf where a key is not open; say also which queries have none. Of a key that is not open and has
+    no finite score nothing is claimed: it takes no part, and -inf added to it is NaN or an infinity."""
     if mask is not None and mask.shape[-1] < x.shape[-1]:
         beyond = [(0, 0)] * (mask.ndim - 1) + [(0, x.shape[-1] - mask.shape[-1])]
         bounded_mask = isinstance(mask, Bounded)
         mask = pad(mask, beyond, constant_values=-np.inf) if bounded_mask else np.pad(mask, beyond)
+    closed = Bounded(
+        np.where(finite := np.isfinite(x.value), -np.inf, 0.0), np.where(finite, 0.0, np.inf), x.arithmetic
+    )
     if isinstance(mask, Bounded):
         x = x + mask
         reached = reached & ~np.isneginf(mask.value)
     elif mask is not None:
         reached = reached & mask
     reached = np.broadcast_to(reached, x.shape)
-    return where(reached, x, np.full(x.shape, -np.inf)), np.asarray(~reached.any(-1, keepdims=True))
+    return where(reached, x, closed), np.asarray(~reached.any(-1, keepdims=True))
 
 
 def weights(x: Bounded, dead: Array, call: Call) -> Bounded:

@@ -284,7 +284,9 @@ def cached(old: Any, new: Bounded, scale: Any, call: Call) -> tuple[Any, Bounded
         return whole, whole
     bits, scale = call.parameter("kv_cache_bit_width"), converted(scale, new.arithmetic.form.dtype)
     exact = new / scale
-    near = [exact.value, exact.value - exact.error, exact.value + exact.error]
+    unknown = np.isnan(exact.value)  # of which the document does not say the integer
+    near = np.stack([exact.value, exact.value - exact.error, exact.value + exact.error])
+    near = np.where(unknown, np.array([0.0, -np.inf, np.inf]).reshape(3, *[1] * unknown.ndim), near)
     added = np.clip(np.rint(near), -(1 << bits - 1), (1 << bits - 1) - 1)
     past = old if bits == 8 else unpacked(old, 4) - 8
     held = np.concatenate([np.broadcast_to(past, (3, *past.shape)), added], axis=3)

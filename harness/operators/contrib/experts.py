@@ -72,11 +72,18 @@ def moe(
             hidden = _swiglu(hidden, _projected(x, fc3_experts_weights, fc3_experts_bias, e), call)
         found.append(_projected(hidden, fc2_experts_weights, fc2_experts_bias, e))
     every = stack(found, axis=1)
-    best = np.argsort(-router_probs.value, axis=-1, kind="stable")[:, : call.parameter("k")]
+    order = np.argsort(-router_probs.value, axis=-1, kind="stable")
+    k = call.parameter("k")
+    best, next_best = order[:, :k], order[:, k - 1 : k + 1]
+    tied = take_along_axis(router_probs, next_best, axis=-1).value
+    open_ = (tied[:, :1] == tied[:, 1:]).any(
+        -1, keepdims=True
+    )  # the document does not say which of equal experts count
     rated = softmax(router_probs, -1) if router_weights is None else router_weights
     p = take_along_axis(rated, best, axis=-1)
     p = p / p.sum(-1, keepdims=True) if call.parameter("normalize_routing_weights") else p
     mixed = (take_along_axis(every, best[..., None], axis=1) * p.reshape(*p.shape, 1)).sum(1)
+    mixed = Bounded(mixed.value, np.where(open_, np.inf, mixed.error), mixed.arithmetic)
     return mixed.reshape(input.shape)
 
 

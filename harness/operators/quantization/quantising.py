@@ -95,15 +95,17 @@ def _saturated(rounded: Any, offset: Any, dtype: str) -> Array:
 
 def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
     """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every
-    integer within the bound."""
+    integer within the bound; of NaN the zero point, the least or the greatest integer."""
     limits = DTYPES[dtype].limits
     low = limits.min - np.max(zero, initial=limits.min)
     high = limits.max - np.min(zero, initial=limits.max)
     least, most = (np.clip(np.rint(value.value + by), low, high) for by in (-value.error, value.error))
-    steps = int(np.max(most - least, initial=0))
+    unknown = np.isnan(value.value)
+    steps = int(np.max(most - least, initial=0, where=~unknown))
     numbers = [
         np.clip(np.rint(value.value), low, high),
         *(np.minimum(least + step, most) for step in range(steps + 1)),
+        *(np.where(unknown, end, least) for end in (low, high) if unknown.any()),
     ]
     return OneOf(tuple(Tensor(dtype, _saturated(each, zero, dtype)) for each in numbers))
 

@@ -19,7 +19,9 @@ import numpy as np
 
 from harness.model.case import CONSTANTS, Case, Options, Tensor, TensorSpec
 from harness.model.caseid import CaseKey, option_terms
+from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx
+from harness.model.float_formats import decode
 from harness.model.reference.kernels import registered
 from harness.model.target_info import CPU, DML, TargetInfo
 from harness.operators.base import Call, Operator
@@ -28,6 +30,7 @@ from harness.specs.coverage.kinds import (
     EMPTY,
     EXTENTS,
     FLOATS,
+    IN_MODES,
     INITIALIZER,
     INTEGERS,
     LEFT_OUT,
@@ -35,11 +38,13 @@ from harness.specs.coverage.kinds import (
     SESSIONS,
     UNDECLARED,
     Cell,
+    Mode,
     SeenKinds,
     Witness,
     can_change,
     changed_calls,
     count_kinds,
+    modes_of,
 )
 from harness.specs.coverage.left_out import reasons
 from harness.specs.reading.literal_cases import literal_id
@@ -58,6 +63,8 @@ _BASES = 60
 _SEVERAL, _LARGE, _LONG = 3, 10_000, 50_000
 """Elements of an input whose first differs from its last; elements of which no result is computed here, and where an
 extent is long."""
+_MODES = 16
+"""The most values of an attribute that are modes; an attribute of more is a text such as Einsum's equation."""
 _USUAL = "float32"
 _BEYOND = (*INTEGERS, "inf", "-inf", "largest")
 """Kinds that make an output too large to compute where elements alone decide how large it is."""
@@ -72,6 +79,7 @@ def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
             seen.add(case, 0)
     while made_now := list(_made_of_missing(seen, written)):
         yield from made_now
+    yield from _made_in_modes(seen)
     ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
     for kind in SESSIONS:
         if ("", kind) not in seen.judged and kind not in reasons(spec.model.operator):
@@ -90,6 +98,29 @@ def _made_of_missing(seen: SeenKinds, written: Container[str]) -> Iterator[Case]
         if made is not None:
             seen.judged.update(seen.cells(made, 0))
             yield made
+
+
+def _made_in_modes(seen: SeenKinds) -> Iterator[Case]:
+    """Yield a case for each mode of the operator and each kind of elements that cases have in other modes alone."""
+    ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
+    bases: dict[Mode, list[Witness]] = {}
+    for witness in ranked:
+        for mode in modes_of(witness.case):
+            bases.setdefault(mode, []).append(witness)
+    told = reasons(seen.operator.name)
+    cells = [
+        cell
+        for cell in count_kinds(seen).covered
+        if cell[1] in IN_MODES and cell not in seen.open and " ".join(cell) not in told
+    ]
+    for mode, own in bases.items():
+        if not 2 <= sum(name == mode[0] for name, _ in bases) <= _MODES:
+            continue
+        for cell in cells:
+            if cell not in seen.by_mode.get(mode, ()) and (made := _made(seen, own, cell)) is not None:
+                for each in seen.cells(made, 0):
+                    seen.count_by_mode(made, each)
+                yield made
 
 
 def _in_session(seen: SeenKinds, ranked: Iterable[Witness], kind: str) -> Iterator[Case]:
@@ -140,7 +171,7 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
             )
         )
     elif kind in FLOATS + INTEGERS:
-        own.sort(key=lambda each: _few(each, name))
+        own.sort(key=lambda each: (_few(each, name), not _finite(each)))
     changed = (
         each
         for base in own[:_BASES]
@@ -189,6 +220,15 @@ def _few(base: Witness, name: str) -> bool:
     return (
         max(tensor.array.size for each, tensor in base.tensors.items() if each.split(".")[0] == name)
         < _SEVERAL
+    )
+
+
+def _finite(base: Witness) -> bool:
+    """Say whether all elements are finite: beside a NaN another one shows nothing."""
+    return all(
+        np.isfinite(decode(*tensor)).all()
+        for tensor in base.tensors.values()
+        if DTYPES[tensor.dtype].is_float
     )
 
 

@@ -35,6 +35,8 @@ SHAPES = (*RANKS, *EXTENTS)
 INITIALIZER = "initializer"
 LEFT_OUT = "left out"
 GIVEN = (INITIALIZER, LEFT_OUT)
+IN_MODES = ("NaN first", "inf", "-inf", "-0", *INTEGERS)
+"""The kinds of elements that each mode of an operator gets: `Mode`."""
 NARROW = tuple(name for name, entry in DTYPES.items() if entry.narrow)
 UNDECLARED = "undeclared"
 SESSIONS = ("after same", "after larger", "after smaller", UNDECLARED)
@@ -43,6 +45,18 @@ _WITNESSES, _LARGE = 8, 100_000
 
 Cell = tuple[str, str]
 """An input, an attribute or nothing, and a kind."""
+
+
+Mode = tuple[str, str | int]
+"""An attribute and its value, where it is text, or an integer that is 0 or 1."""
+
+
+def modes_of(case: Case) -> Iterator[Mode]:
+    """Yield the modes of a case; of an attribute that is left out its default."""
+    for name, attribute in operator_schema(case.operator, case.opset).attributes.items():
+        value = case.attributes.get(name, attribute.default)
+        if isinstance(value, str) or (isinstance(value, int) and value in (0, 1)):
+            yield name, value
 
 
 class KindCount(NamedTuple):
@@ -133,6 +147,7 @@ class SeenKinds:
         self.refused: dict[str, Case] = {}
         self.witnesses: dict[str, dict[object, Witness]] = {}
         self.valid: list[Witness] = []
+        self.by_mode: dict[Mode, set[Cell]] = {}
         self._looked: dict[object, int] = {}
 
     def add(self, case: Case, seed: int) -> None:
@@ -143,6 +158,13 @@ class SeenKinds:
                 self.open.setdefault(cell, case.rule or "")
             elif case.validity is not Validity.UNSPECIFIED:
                 self.judged.add(cell)
+                self.count_by_mode(case, cell)
+
+    def count_by_mode(self, case: Case, cell: Cell) -> None:
+        """Count a kind of elements of a valid case for each of its modes."""
+        if case.validity is Validity.VALID and cell[1] in IN_MODES:
+            for mode in modes_of(case):
+                self.by_mode.setdefault(mode, set()).add(cell)
 
     def cells(self, case: Case, seed: int) -> Iterator[Cell]:
         """Yield the cells that a case has, the kinds of elements only where few before it were chosen alike."""
@@ -191,7 +213,11 @@ class SeenKinds:
 
     def _new(self, case: Case) -> bool:
         """Say whether the elements of a case are written out, or few before it were chosen alike."""
-        key = case.validity, *((spec.name, spec.dtype, spec.values, len(spec.shape)) for spec in case.inputs)
+        key = (
+            case.validity,
+            *modes_of(case),
+            *((spec.name, spec.dtype, spec.values, len(spec.shape)) for spec in case.inputs),
+        )
         self._looked[key] = self._looked.get(key, 0) + 1
         return case.literals is not None or self._looked[key] <= _WITNESSES
 
