@@ -55,7 +55,7 @@ def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[E
 
     The quotient is one division in the type of x, whose rounding moves it by at most half a unit in the last
     place: 2 ** -p of it. Where it is a tie exactly, that is no matter: the even one of the two is the only
-    one. ONNX does not say what becomes of NaN: the zero point, the least or the greatest integer.
+    one. ONNX does not say what becomes of NaN: 0, the zero point, the least or the greatest integer.
     """
     del declared
     x, scale = inputs["x"], inputs["y_scale"]
@@ -83,7 +83,8 @@ def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[E
         low, high = (
             np.where(np.isnan(quotient), end, each) for each, end in ((low, -np.inf), (high, np.inf))
         )
-    candidates = [Tensor(dtype, _saturated(each, offset, dtype)) for each in (np.rint(quotient), low, high)]
+    integers = (np.rint(quotient), low, high, np.where(np.isnan(quotient), -offset, low))
+    candidates = [Tensor(dtype, _saturated(each, offset, dtype)) for each in integers]
     return (OneOf(tuple(candidates)),)
 
 
@@ -95,7 +96,7 @@ def _saturated(rounded: Any, offset: Any, dtype: str) -> Array:
 
 def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
     """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every
-    integer within the bound; of NaN the zero point, the least or the greatest integer."""
+    integer within the bound; of NaN 0, the zero point, the least or the greatest integer."""
     limits = DTYPES[dtype].limits
     low = limits.min - np.max(zero, initial=limits.min)
     high = limits.max - np.min(zero, initial=limits.max)
@@ -105,7 +106,11 @@ def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
     numbers = [
         np.clip(np.rint(value.value), low, high),
         *(np.minimum(least + step, most) for step in range(steps + 1)),
-        *(np.where(unknown, end, least) for end in (low, high) if unknown.any()),
+        *(
+            np.where(unknown, end, least)
+            for end in (low, high, -np.asarray(zero, np.float64))
+            if unknown.any()
+        ),
     ]
     return OneOf(tuple(Tensor(dtype, _saturated(each, zero, dtype)) for each in numbers))
 
