@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from harness.operators.base import Call, DirectmlCall, Operator, Relation, Shape
+from harness.operators.base import Call, DirectmlCall, Operator, Relation, Shape, Undefined
 from harness.operators.bounded import Bounded, maximum, minimum, moveaxis, sigmoid, swapaxes, tanh
 from harness.operators.elementwise import activations
-from harness.operators.formulas import bounded
+from harness.operators.formulas import bounded, parameters
 from harness.operators.products.convolutions import conv, conv_transpose
 from harness.operators.products.convolving import Convolving, Transposed
 from harness.operators.products.gemm import Gemm, gemm
@@ -34,9 +34,30 @@ _ACTIVATIONS: dict[str, Any] = {
 }
 
 
-def activated(x: Bounded, name: str | None, *parameters: float | None) -> Bounded:
+def _unlike_activation(call: Call) -> str | None:
+    """Return the rule about an activation that is broken."""
+    name = call.attributes.get("activation")
+    if not name:
+        return None
+    if name not in _ACTIVATIONS:
+        return "activation is one that there is"
+    given = sum(f"activation_{each}" in call.attributes for each in ("alpha", "beta"))
+    given += len(call.parameter("activation_params", ()))
+    return "an activation has its parameters" if given < _count(name) else None
+
+
+def _count(activation: Any) -> int:
+    return len(parameters(_ACTIVATIONS[activation])) - 1
+
+
+def activated(x: Bounded, name: str | None, *scales: float | None) -> Bounded:
     """Apply an activation by its name, none where there is none."""
-    return _ACTIVATIONS[name](x, *(each for each in parameters if each is not None)) if name else x
+    if not name:
+        return x
+    given = [each for each in scales if each is not None]
+    if len(given) > _count(name):
+        raise Undefined("what a parameter does that an activation has not")
+    return cast("Bounded", _ACTIVATIONS[name](x, *given))
 
 
 def _turned(x: Any, transposed: int, batch: int) -> Any:
@@ -60,7 +81,9 @@ def fused_gemm(
     """Multiply and add as Gemm does, then apply the activation, of integers Relu."""
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
     if not isinstance(y, Bounded):
-        return np.maximum(y, np.zeros((), y.dtype)) if activation == "Relu" else y
+        if activation not in (None, "Relu"):
+            raise Undefined("what an activation makes of integers")
+        return np.maximum(y, np.zeros((), y.dtype)) if activation else y
     return activated(y, activation, activation_alpha, activation_beta)
 
 
@@ -95,9 +118,6 @@ class FusedProducts(Products):
         seen = _seen(call)
         if None in seen:
             return "what is transposed has the dimensions"
-        name = call.attributes.get("activation")
-        if name is not None and name not in _ACTIVATIONS:
-            return "activation is one that there is"
         if len({len(shape) for shape in call.shapes}) > 1 and any(
             call.parameter(each, 0) for each in _TURNING[2:]
         ):
@@ -238,9 +258,11 @@ FUSED_PRODUCTS = FusedProducts()
 OPERATORS = (
     Operator("com.microsoft.FusedMatMul", FUSED_PRODUCTS, bounded(fused_matmul)),
     Operator("com.microsoft.TransposeMatMul", FUSED_PRODUCTS, bounded(fused_matmul)),
-    Operator("com.microsoft.FusedMatMulActivation", FUSED_PRODUCTS, bounded(fused_matmul)),
-    Operator("com.microsoft.FusedGemm", Gemm(), bounded(fused_gemm)),
-    Operator("com.microsoft.FusedConv", FusedConvolving(), bounded(fused_conv)),
+    Operator(
+        "com.microsoft.FusedMatMulActivation", FUSED_PRODUCTS, bounded(fused_matmul), _unlike_activation
+    ),
+    Operator("com.microsoft.FusedGemm", Gemm(), bounded(fused_gemm), _unlike_activation),
+    Operator("com.microsoft.FusedConv", FusedConvolving(), bounded(fused_conv), _unlike_activation),
     Operator("com.microsoft.NhwcConv", NhwcConvolving(), bounded(nhwc_conv)),
     Operator(
         "com.microsoft.ConvTransposeWithDynamicPads",

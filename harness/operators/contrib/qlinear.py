@@ -15,6 +15,7 @@ from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimension
 from harness.operators.elementwise.activations import leaky_relu
 from harness.operators.formulas import parameters
 from harness.operators.functions import softmax
+from harness.operators.normalization.softmaxes import along
 from harness.operators.pooling.pooling import POOLING, average_pool
 from harness.operators.pooling.windows import window
 from harness.operators.quantization.quantising import rounded
@@ -68,11 +69,10 @@ def quantised(formula: Callable[..., Any], names: str, output: str) -> Callable[
     return oracle
 
 
-def _softmax(x: Bounded, axis: int, opset: int) -> Bounded:
-    """Apply Softmax along an axis, up to version 12 to all axes from one on."""
-    flat = x if opset >= 13 else x.reshape(int(np.prod(x.shape[: axis % x.ndim])), -1)
-    found: Bounded = softmax(flat, axis if opset >= 13 else -1)
-    return found.reshape(x.shape)
+def _softmax(x: Bounded, axis: int, opset: int, call: Call) -> Bounded:
+    """Apply Softmax of the version that the attribute `opset` names."""
+    found: Bounded = along(softmax)(x, axis, call._replace(opset=opset))
+    return found
 
 
 def _pooled(x: Bounded, call: Call, channels_last: int, count_include_pad: int) -> Bounded:

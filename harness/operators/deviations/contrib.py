@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -119,8 +120,27 @@ def quantised_again(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def untransformed(asked: Deviating) -> tuple[Expected, ...]:
-    """LinearRegressor: scores as with post_transform NONE."""
-    return asked.formula(post_transform="NONE")
+    """LinearRegressor, SVMRegressor and TreeEnsemble: scores as with post_transform NONE."""
+    words = isinstance(asked.call.parameter("post_transform"), str)
+    return asked.formula(post_transform="NONE" if words else 0)
+
+
+@deviation
+def first_of_keys(asked: Deviating) -> tuple[Expected, ...]:
+    """LabelEncoder: the first of keys that are alike."""
+    tables: dict[str, Any] = {
+        name: value[::-1] for name, value in asked.call.attributes.items() if isinstance(value, tuple)
+    }
+    return asked.formula(**tables)
+
+
+@deviation
+def first_imputed_value(asked: Deviating) -> tuple[Expected, ...]:
+    """Imputer: the first imputed value for each column."""
+    tables: dict[str, Any] = {
+        name: value[:1] for name, value in asked.call.attributes.items() if isinstance(value, tuple)
+    }
+    return asked.formula(**tables)
 
 
 @deviation

@@ -9,7 +9,7 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.model.float_formats import Float64
 from harness.operators.base import Call, Operator
-from harness.operators.bounded import Bounded, maximum, number, stack
+from harness.operators.bounded import Bounded, either, maximum, number, stack
 from harness.operators.bounded.number import surely_nan
 from harness.operators.formulas import bounded
 from harness.operators.image.regions import Aligning
@@ -17,7 +17,8 @@ from harness.operators.image.regions import Aligning
 # Region r, with x1, y1, x2, y2 times spatial_scale, and with half_pixel less 0.5, is divided into output_height rows and
 # output_width columns of bins; in a bin sampling_ratio (0: ceil(size of the bin)) samples lie along each axis,
 #   y = y1 + ph * bin + (iy + 0.5) * bin / samples, and so for x
-# Y[r, c, ph, pw] = the mean, or the maximum, of X[batch_indices[r], c] interpolated at the samples of the bin
+# Y[r, c, ph, pw] = the mean, or the maximum, of X[batch_indices[r], c] interpolated at the samples of the bin; the maximum as the text
+# has it of the samples, or as in ONNX's reference of the weighted pixels about them
 
 
 def roi_align(
@@ -43,12 +44,15 @@ def roi_align(
             samples(corners[region, n], sizes[region, n], bins, sampling_ratio, X.shape[3 - n])
             for n, bins in ((0, output_width), (1, output_height))
         )
-        values = interpolated(X[batch], y, x)
-        grid = values.reshape(X.shape[1], output_height, y.each, output_width, x.each)
+        bins_of = (X.shape[1], output_height, y.each, output_width, x.each)
+        grid = interpolated(X[batch], y, x).reshape(*bins_of)
         if y.each * x.each == 0:
             pooled = number(np.zeros((X.shape[1], output_height, output_width)), X.arithmetic)
+        elif mode == "avg":
+            pooled = grid.mean((2, 4))
         else:
-            pooled = grid.mean((2, 4)) if mode == "avg" else grid.max((2, 4))
+            parts = interpolated(X[batch], y, x, parts=True).reshape(*bins_of)
+            pooled = either(grid.max((2, 4)), parts.max((2, 4)))
         unsure = y.unsure | x.unsure
         found.append(Bounded(pooled.value, np.where(unsure, np.inf, pooled.error), pooled.arithmetic))
     if not found:
@@ -96,8 +100,9 @@ def samples(begin: Bounded, size: Bounded, bins: int, ratio: int, extent: int) -
     return Samples((starts.reshape(bins, 1) + inner).reshape(bins * each), each, bool(unsure), extent)
 
 
-def interpolated(image: Bounded, y: Samples, x: Samples) -> Bounded:
-    """Interpolate [C, H, W] between the four pixels about each sample: [C, samples of y, samples of x].
+def interpolated(image: Bounded, y: Samples, x: Samples, parts: bool = False) -> Bounded:
+    """Interpolate [C, H, W] between the four pixels about each sample: [C, samples of y, samples of x]; `parts` gives the
+    greatest of their weighted values in place of the sum.
 
     Beside its rounding an interpolated value errs by the coordinates' errors times the steepest slope of the
     plane.
@@ -108,7 +113,7 @@ def interpolated(image: Bounded, y: Samples, x: Samples) -> Bounded:
         for a, p in ((less[0], low[0]), (more[0], high[0]))
         for b, q in ((less[1], low[1]), (more[1], high[1]))
     ]
-    found = stack(terms).sum(0)
+    found = stack(terms).max(0) if parts else stack(terms).sum(0)
     steep = [
         np.abs(np.diff(image.value, axis=axis)).max((1, 2), initial=0.0)[:, None, None] for axis in (1, 2)
     ]

@@ -1,6 +1,6 @@
 """ONNX's operators for machine learning, those of its domain ai.onnx.ml, each in its newest version.
 
-Inputs of other types count as the float32 numbers that they are; cases have only such.
+Those whose results are float32 compute in it; numbers of other types that it does not hold are rounded to it.
 """
 # ruff: noqa: N803 - inputs have the names that ONNX gives them
 
@@ -16,28 +16,39 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Oracle, Relation, Shape, Undefined
-from harness.operators.bounded import Bounded, where
+from harness.operators.bounded import Bounded, number, where
+from harness.operators.bounded import arithmetic as declared
 from harness.operators.computing import Conditioned
 from harness.operators.data_movement.moving import shapes_by_formula
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
-from harness.operators.formulas import Formula, bounded, decided, moved
+from harness.operators.formulas import Formula, FormulaOracle, bounded, decided, moved, values
 from harness.operators.machine_learning.support_vectors import (
+    KERNELS,
+    POST_TRANSFORMS,
     classes_of,
+    columns,
     linear_classifier,
     linear_regressor,
     svm_classifier,
     svm_regressor,
+    unlike_kernel,
+    unlike_supports,
+    unlike_weights,
 )
 from harness.operators.machine_learning.tree_ensembles import (
+    AGGREGATES,
+    NODE_MODES,
     listed_tensor,
+    sets_of,
     tree_ensemble,
     tree_ensemble_classifier,
     tree_ensemble_regressor,
+    unlike_trees,
 )
 
 # Scaler:                 Y = (X - offset) scale
-# Normalizer:             Y = X / max X, X / sum X, or sqrt(X X / sum X X), of each row; the last two lose the sign of negative
-#                         numbers, which no implementation does, and nothing is claimed of a row that has some
+# Normalizer:             Y = X / max X, X / sum X, or sqrt(X X / sum X X), of each row, X where that divides by 0; the last two
+#                         lose the sign of negative numbers, which no implementation does: nothing is claimed of a row that has some
 # Binarizer:              Y = 1 where X > threshold, else 0
 # Imputer:                Y = X, but the imputed value where X is the replaced one
 # ArrayFeatureExtractor:  Z[..., i] = X[..., Y[i]], of a vector one row
@@ -57,26 +68,31 @@ from harness.operators.machine_learning.tree_ensembles import (
 
 
 def _as_float32(formula: Formula) -> Any:
-    """Make the oracle of a formula whose inputs are taken as float32."""
-    oracle = bounded(formula)
+    """Make the oracle of a formula that computes in float32, whatever its inputs are."""
+    oracle = FormulaOracle(formula, "bounded")
 
-    def taken(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
-        floats = {name: Tensor("float32", each.array.astype(np.float32)) for name, each in inputs.items()}
-        return oracle(call, floats, arithmetic)
+    def judged(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+        worked = declared(arithmetic, "float32")
+        found = oracle.given(call, inputs, lambda each: number(values(each).astype(float), worked))
+        return tuple(oracle.expected(dtype, one) for dtype, one in zip(call.outputs, found, strict=True))
 
-    return taken
+    return judged
 
 
-def scaler(X: Bounded, offset: Any, scale: Any) -> Bounded:
+def scaler(X: Bounded, offset: Any = None, scale: Any = None) -> Bounded:
+    if not offset or not scale:
+        raise Undefined("an offset or a scale that is left out")
+    if X.ndim != 2 and len(offset) > 1:
+        raise Undefined("which axis of a tensor that is not [N, F] has the features")
     return (X - np.asarray(offset, float)) * np.asarray(scale, float)
 
 
 def normalizer(X: Bounded, norm: str) -> Bounded:
-    if norm == "MAX":
-        return X / X.max(-1, keepdims=True)
-    y = X / X.sum(-1, keepdims=True) if norm == "L1" else np.sqrt(X * X / (X * X).sum(-1, keepdims=True))
-    signed = np.broadcast_to((X.value < 0).any(-1, keepdims=True), X.shape)
-    return where(signed, X.unclaimed(), y)
+    by = X.max(-1, keepdims=True) if norm == "MAX" else (X if norm == "L1" else X * X).sum(-1, keepdims=True)
+    y = np.sqrt(X * X / by) if norm == "L2" else X / by
+    signed = (X.value < 0).any(-1, keepdims=True) & (norm != "MAX")
+    found = where(np.broadcast_to(by.value == 0, X.shape), X, y)
+    return where(np.broadcast_to(signed, X.shape), X.unclaimed(), found)
 
 
 def binarizer(X: Array, threshold: float) -> Array:
@@ -97,9 +113,29 @@ def array_feature_extractor(X: Array, Y: Array) -> Array:
 
 def one_hot_encoder(X: Array, call: Call) -> Array:
     categories = call.parameter("cats_strings" if X.dtype.kind == "O" else "cats_int64s")
-    every = np.array(categories, object if X.dtype.kind == "O" else X.dtype)
-    whole = np.trunc(X) if X.dtype.kind == "f" else X  # ONNX: the data will be cast to integers
-    return np.asarray(whole[..., None] == every).astype(np.float32)
+    return np.asarray(_whole(X)[..., None] == np.array(categories, object)).astype(np.float32)
+
+
+def _whole(X: Array) -> Array:
+    """Return elements as ONNX casts them, floats to integers, so that they compare exactly."""
+    return (np.trunc(X) if X.dtype.kind == "f" else X).astype(object)
+
+
+class _Categories(Dimensioned):
+    """Elements that may have to be categories."""
+
+    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """Elements that are no category, where zeros is 0."""
+        known = one_hot_encoder(inputs["X"].array, call).any(-1).all()
+        return None if known or call.parameter("zeros") else "where zeros is 0 an element is a category"
+
+
+def _unlike_cats(call: Call) -> str | None:
+    texts = call.first.dtype == "string"
+    fitting = bool(call.attributes.get("cats_strings" if texts else "cats_int64s"))
+    return _one_given(call, "cats_int64s", "cats_strings") or (
+        None if fitting else "categories have the type of X"
+    )
 
 
 _LABELS = {"int64s": "int64", "floats": "float32", "strings": "string", "tensor": ""}
@@ -108,8 +144,21 @@ _LABELS = {"int64s": "int64", "floats": "float32", "strings": "string", "tensor"
 
 def _given(call: Call, of: str) -> tuple[str, Any]:
     """Return which of the attributes `keys_*` or `values_*` a call has, and its value."""
-    ((end, value),) = ((end, found) for end in _LABELS if (found := call.attributes.get(f"{of}_{end}")))
-    return end, value
+    return next(
+        ((end, found) for end in _LABELS if (found := call.attributes.get(f"{of}_{end}"))), ("int64s", ())
+    )
+
+
+def _unlike_labels(call: Call) -> str | None:
+    for of in ("keys", "values"):
+        if wrong := _one_given(call, *(f"{of}_{end}" for end in _LABELS)):
+            return wrong
+    (end, keys), (_, values) = _given(call, "keys"), _given(call, "values")
+    if (keys.dtype if end == "tensor" else _LABELS[end]) != call.first.dtype:
+        return "keys have the type of X"
+    return (
+        None if len(listed_tensor(keys)) == len(listed_tensor(values)) else "keys and values have one length"
+    )
 
 
 def label_encoder(X: Array, call: Call) -> Array:
@@ -120,7 +169,8 @@ def label_encoder(X: Array, call: Call) -> Array:
         {"int64s": "default_int64", "floats": "default_float"}.get(end, "default_string")
     )
     if end == "tensor":
-        default = call.parameter("default_tensor").elements[0]
+        unset = {"string": "_Unused", "float32": -0.0, "float64": -0.0}.get(values.dtype, -1)
+        default = listed_tensor(call.parameter("default_tensor", (unset,)))[0]
     return _looked_up(
         X, np.asarray(listed_tensor(keys), X.dtype).tolist(), listed_tensor(values), default, call
     )
@@ -128,6 +178,8 @@ def label_encoder(X: Array, call: Call) -> Array:
 
 def category_mapper(X: Array, call: Call) -> Array:
     ints, texts = call.parameter("cats_int64s"), call.parameter("cats_strings")
+    if len(set(texts if X.dtype.kind == "O" else ints)) < len(ints):
+        raise Undefined("which of two entries for one counts")
     if X.dtype.kind == "O":
         return _looked_up(X, texts, ints, call.parameter("default_int64"), call)
     return _looked_up(X, ints, texts, call.parameter("default_string"), call)
@@ -147,14 +199,26 @@ def feature_vectorizer(X: Sequence[Array]) -> Array:
     return np.concatenate([np.atleast_2d(each) for each in X], -1).astype(np.float32)
 
 
-def _columns(*attributes: str) -> Any:
-    """Make the rule that attributes have one number, or one a column."""
+def _unlike_columns(n: Dimensions, call: Call) -> str | None:
+    lengths = [len(value) for value in call.attributes.values() if isinstance(value, tuple)]
+    return None if all(each in (1, n["C"]) for each in lengths) else "one number, or one for each column"
 
-    def rule(n: Dimensions, call: Call) -> str | None:
-        lengths = [len(call.attributes[each]) for each in attributes if each in call.attributes]  # type: ignore[arg-type]
-        return None if all(each in (1, n["C"]) for each in lengths) else "one number, or one for each column"
 
-    return rule
+def _unlike_scale(call: Call) -> str | None:
+    offset, scale = (len(call.parameter(name, ())) for name in ("offset", "scale"))
+    return "scale has the length of offset" if offset and scale and offset != scale else None
+
+
+def _cannot_impute(call: Call) -> str | None:
+    names = ("imputed_value_floats", "imputed_value_int64s")
+    entry = DTYPES[call.first.dtype]
+    imputed = call.parameter(names[entry.is_integer])
+    if wrong := _one_given(call, *names):
+        return wrong
+    if not imputed:
+        return "imputed values have the kind of the input"
+    fitting = entry.is_float or entry.limits.min <= min(imputed) <= max(imputed) <= entry.limits.max
+    return None if fitting else "imputed values fit the type of the input"
 
 
 def zip_map(X: Array, call: Call) -> tuple[Array, Array]:
@@ -193,7 +257,10 @@ def cast_map(X_keys: Array, X_values: Array, map_form: str, max_map: int, call: 
         raise Undefined("what integer a fraction is")
     cast: Any = {"string": str, "int64": int, "float32": np.float32}[to]
     ordered = X_values[np.argsort(X_keys)].tolist()
-    return np.array([[cast(each) for each in ordered]], DTYPES[to].storage)
+    try:
+        return np.array([[cast(each) for each in ordered]], DTYPES[to].storage)
+    except (OverflowError, ValueError) as error:
+        raise Undefined("what number a text is that is none of the type") from error
 
 
 class _Map(Dimensioned):
@@ -259,19 +326,25 @@ def _cannot_classify(call: Call) -> str | None:
     if not (call.parameter("coefficients") and call.parameter("rho")):
         return "coefficients and rho are given"
     if not held:
-        return None
+        return unlike_kernel(call)
+    if min(held) < 0:
+        return "a number of vectors is not negative"
     pairs = classes * (classes - 1) // 2
     vectors, coefficients, rho = (
         len(call.parameter(name, ())) for name in ("support_vectors", "coefficients", "rho")
     )
     fitting = (
         len(held) == classes > 1
-        and vectors == sum(held) * call.first.shape[-1]
+        and vectors == sum(held) * columns(call)
         and coefficients == (classes - 1) * sum(held)
         and rho == pairs
         and len(a) in (0, pairs)
     )
-    return None if fitting else "attributes have the sizes that classes, vectors and columns give them"
+    return (
+        unlike_kernel(call)
+        if fitting
+        else "attributes have the sizes that classes, vectors and columns give them"
+    )
 
 
 def _one_given(call: Call, *names: str) -> str | None:
@@ -300,8 +373,8 @@ def _classifier(
 
 
 def _label_type(call: Call) -> tuple[str | None, ...]:
-    end, values = _given(call, "values")
-    return (values.dtype if end == "tensor" else _LABELS[end],)
+    end, given = _given(call, "values")
+    return (given.dtype if end == "tensor" else _LABELS[end],)
 
 
 _KEYS = (
@@ -315,23 +388,64 @@ _COLUMNS = (
 )
 
 
-def _lacks_features(call: Call) -> str | None:
-    wanted = max(call.parameter("nodes_featureids"), default=0)
-    return None if wanted < call.first.shape[-1] else "X has the features that nodes compare"
+def _unlike_sets(call: Call) -> str | None:
+    """Return the rule that the attributes of a TreeEnsemble break."""
+    get, modes = call.parameter, listed_tensor(call.parameter("nodes_modes"))
+    known = (modes, 7), ([get("aggregate_function")], 4), ([get("post_transform")], 5)
+    if any(not 0 <= each < count for numbers, count in known for each in numbers):
+        return "modes, functions and transforms are numbers that ONNX names"
+    return unlike_trees(call) or (
+        None if len(sets_of(call)) == modes.count(6) else "each BRANCH_MEMBER has a set of membership_values"
+    )
+
+
+_WORDS: Mapping[str, Sequence[Any]] = {
+    "aggregate_function": AGGREGATES,
+    "cast_to": tuple(_CAST),
+    "kernel_type": KERNELS,
+    "map_form": ("DENSE", "SPARSE"),
+    "nodes_modes": NODE_MODES,
+    "norm": ("MAX", "L1", "L2"),
+    "post_transform": POST_TRANSFORMS,
+}
+"""By attribute the words that ONNX names."""
+
+
+def _with_words(operator: Operator) -> Operator:
+    """Return an operator whose attributes are words that ONNX names, before it has rules of its own."""
+
+    def rule(call: Call) -> str | None:
+        for name, words in _WORDS.items():
+            given: Any = call.attributes.get(name, ())
+            for word in (given,) if isinstance(given, str) else given if type(given) is tuple else ():
+                if word not in words:
+                    return f"{name} is a word that ONNX names"
+        return operator.rule(call)
+
+    return operator._replace(rule=rule)
 
 
 _ROWS = Dimensioned("X: N C", "N n_targets")
 
-OPERATORS = (
+_OPERATORS = (
     Operator(
-        "ai.onnx.ml.Scaler", Dimensioned("X: N C", "N C", rule=_columns("offset", "scale")), _as_float32(scaler)
+        "ai.onnx.ml.Scaler",
+        Dimensioned("X: ... C", "... C", rule=_unlike_columns),
+        _as_float32(scaler),
+        _unlike_scale,
     ),
-    Operator("ai.onnx.ml.Normalizer", Dimensioned("X: N C", "N C"), _as_float32(normalizer)),
-    Operator("ai.onnx.ml.Binarizer", Dimensioned("X: N C", "N C"), decided(binarizer)),
+    Operator(
+        "ai.onnx.ml.Normalizer",
+        Dimensioned("X: N C | C", "... C"),
+        _as_float32(normalizer),
+        outputs=lambda call: (call.first.shape,),
+    ),
+    Operator("ai.onnx.ml.Binarizer", Dimensioned("X: ...", "..."), decided(binarizer)),
     Operator(
         "ai.onnx.ml.Imputer",
-        Dimensioned("X: N C", "N C", rule=_columns("imputed_value_floats", "imputed_value_int64s")),
+        Dimensioned("X: ... C", "... C", rule=_unlike_columns),
         decided(imputer),
+        _cannot_impute,
     ),
     Operator(
         "ai.onnx.ml.ArrayFeatureExtractor",
@@ -341,16 +455,29 @@ OPERATORS = (
     ),
     Operator(
         "ai.onnx.ml.OneHotEncoder",
-        Dimensioned("X: ...", "... "),
+        _Categories("X: ...", "... "),
         decided(one_hot_encoder),
+        _unlike_cats,
         outputs=lambda call: (
-            (*call.first.shape, len(call.attributes.get("cats_int64s") or call.attributes["cats_strings"])),  # type: ignore[arg-type]
+            (*call.first.shape, len(call.parameter("cats_int64s") or call.parameter("cats_strings", ()))),
         ),
     ),
-    Operator("ai.onnx.ml.LabelEncoder", Dimensioned("X: ...", "...", types=_label_type), decided(label_encoder)),
-    Operator("ai.onnx.ml.LinearRegressor", Dimensioned("X: N C", "N targets"), _as_float32(linear_regressor)),
-    _classifier("LinearClassifier", "classlabels_ints", _as_float32(linear_classifier)),
-    Operator("ai.onnx.ml.SVMRegressor", Dimensioned("X: N C", "N 1"), _as_float32(svm_regressor)),
+    Operator(
+        "ai.onnx.ml.LabelEncoder",
+        Dimensioned("X: ...", "...", types=_label_type),
+        decided(label_encoder),
+        _unlike_labels,
+    ),
+    Operator(
+        "ai.onnx.ml.LinearRegressor",
+        Dimensioned("X: N C", "N targets"),
+        _as_float32(linear_regressor),
+        unlike_weights,
+    ),
+    _classifier("LinearClassifier", "classlabels_ints", _as_float32(linear_classifier), unlike_weights),
+    Operator(
+        "ai.onnx.ml.SVMRegressor", Dimensioned("X: N C", "N 1"), _as_float32(svm_regressor), unlike_supports
+    ),
     _classifier("SVMClassifier", "classlabels_ints", _as_float32(svm_classifier), _cannot_classify),
     Operator(
         "ai.onnx.ml.CategoryMapper",
@@ -375,7 +502,10 @@ OPERATORS = (
             rule=lambda n, call: (
                 None if len(classes_of(call, "classlabels_int64s")) == n["C"] else "as many columns as keys"
             ),
-            types=lambda call: ("int64" if call.attributes.get("classlabels_int64s") else "string", "float32"),
+            types=lambda call: (
+                "int64" if call.attributes.get("classlabels_int64s") else "string",
+                "float32",
+            ),
             count=2,
         ),
         moved(zip_map),
@@ -395,6 +525,11 @@ OPERATORS = (
             "keys and values differ in type"
             if len({each.dtype for each in call.inputs.values()}) < 2
             else _one_given(call, "int64_vocabulary", "string_vocabulary")
+            or (
+                None
+                if call.attributes.get(f"{call.first.dtype}_vocabulary")
+                else "the vocabulary has the type of the keys"
+            )
         ),
         outputs=lambda call: ((len(_vocabulary(call)),),),
         options=_not_in_vocabulary,
@@ -408,17 +543,15 @@ OPERATORS = (
             types=lambda call: (_CAST.get(call.parameter("cast_to")),),
         ),
         decided(cast_map),
-        lambda call: (
-            None
-            if call.parameter("cast_to") in _CAST and call.parameter("map_form") in ("DENSE", "SPARSE")
-            else "cast_to and map_form are words that ONNX names"
-        ),
         outputs=lambda call: (
             (1, call.parameter("max_map") if call.parameter("map_form") == "SPARSE" else call.first.shape[0]),
         ),
         options=_beyond_the_map,
     ),
-    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, decided(tree_ensemble_regressor), _lacks_features),
-    _classifier("TreeEnsembleClassifier", "classlabels_int64s", decided(tree_ensemble_classifier), _lacks_features),
-    Operator("ai.onnx.ml.TreeEnsemble", _ROWS, decided(tree_ensemble), _lacks_features),
-)  # fmt: skip
+    Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, _as_float32(tree_ensemble_regressor), unlike_trees),
+    _classifier(
+        "TreeEnsembleClassifier", "classlabels_int64s", _as_float32(tree_ensemble_classifier), unlike_trees
+    ),
+    Operator("ai.onnx.ml.TreeEnsemble", _ROWS, bounded(tree_ensemble), _unlike_sets),
+)
+OPERATORS = tuple(map(_with_words, _OPERATORS))

@@ -15,18 +15,36 @@ from harness.operators.bounded import Bounded, sigmoid
 from harness.operators.formulas import Either
 from harness.operators.functions import softmax
 
+POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+"""The transforms in the order of their numbers in TreeEnsemble."""
+KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
+
 
 def transformed(scores: Bounded, post_transform: str) -> Bounded:
+    if post_transform in ("SOFTMAX_ZERO", "PROBIT"):
+        raise Undefined(f"what {post_transform} does")
     if post_transform == "LOGISTIC":
         return sigmoid(scores)
     return softmax(scores, -1) if post_transform == "SOFTMAX" else scores
 
 
+def greatest_label(scores: Bounded, labels: Array) -> Either:
+    """Return the label of the greatest score of each row, each of several where errors, ties or NaN leave it open."""
+    low, high = scores.value - scores.error, scores.value + scores.error
+    open_ = ~(high < low.max(-1, keepdims=True))
+    best = scores.value.argmax(-1)
+    return Either(labels[best], *(labels[np.where(open_[:, k], k, best)] for k in range(len(labels))))
+
+
 def linear_regressor(
     X: Bounded, coefficients: Any, targets: int, post_transform: str, intercepts: Any = None
 ) -> Bounded:
-    weights = np.asarray(coefficients, float).reshape(targets, -1).T
+    weights = np.asarray(coefficients, float).reshape(targets, X.shape[-1]).T
     return transformed(np.matmul(X, weights) + np.asarray(intercepts or 0.0, float), post_transform)
+
+
+def columns(call: Call) -> int:
+    return (call.first.shape or (0,))[-1]
 
 
 def classes_of(call: Call, integers: str) -> Array:
@@ -36,17 +54,36 @@ def classes_of(call: Call, integers: str) -> Array:
 
 
 def linear_classifier(
-    X: Bounded, coefficients: Any, post_transform: str, call: Call, intercepts: Any = None
+    X: Bounded, coefficients: Any, post_transform: str, multi_class: int, call: Call, intercepts: Any = None
 ) -> Any:
-    """Label and score; scores decide exactly where they are sums of whole numbers."""
+    """Label and score."""
     labels = classes_of(call, "classlabels_ints")
+    if multi_class:
+        raise Undefined("what a multinomial classifier does with scores")
+    if len(coefficients) < len(labels) * X.shape[-1]:
+        raise Undefined("how one row of coefficients stands for two classes")
     scores = linear_regressor(X, coefficients, len(labels), "NONE", intercepts)
-    return labels[scores.value.argmax(-1)], transformed(scores, post_transform)
+    return greatest_label(scores, labels), transformed(scores, post_transform)
+
+
+def unlike_weights(call: Call) -> str | None:
+    """Return the rule that the sizes of a linear machine's attributes break."""
+    width, labels = columns(call), len(classes_of(call, "classlabels_ints"))
+    rows = labels or call.parameter("targets", 0)
+    weights, intercepts = (len(call.parameter(name, ())) for name in ("coefficients", "intercepts"))
+    if rows < 1:
+        return "there is a target"
+    if labels == 2 and weights == width and intercepts < 2:
+        return None
+    fitting = weights == rows * width and intercepts in (0, rows)
+    return None if fitting else "coefficients has the size of targets and columns, intercepts that of targets"
 
 
 def _kernels(X: Bounded, vectors: Any, count: int, kernel_type: str, kernel_params: Any) -> Any:
     """Return the kernel of each row with each of the support vectors, [N, count]."""
     rows = np.asarray(vectors, float).reshape(count, -1)
+    if not kernel_params and kernel_type != "LINEAR":
+        raise Undefined("the parameters of a kernel that are left out")
     gamma, coef0, degree = kernel_params or (0.0, 0.0, 0.0)
     if kernel_type == "RBF":
         apart = X[:, None, :] - rows
@@ -59,10 +96,30 @@ def _kernels(X: Bounded, vectors: Any, count: int, kernel_type: str, kernel_para
 
 
 def svm_regressor(
-    X: Bounded, coefficients: Any, kernel_type: str, n_supports: int, rho: Any, support_vectors: Any, kernel_params: Any = None
+    X: Bounded, kernel_type: str, n_supports: int, one_class: int, post_transform: str, coefficients: Any = (), rho: Any = (),
+    support_vectors: Any = (), kernel_params: Any = None
 ) -> Any:  # fmt: skip
+    if one_class:
+        raise Undefined("what a machine of one class gives")
+    if not n_supports or len(rho) != 1:
+        raise Undefined("what a machine without support vectors or without one rho gives")
     kernels = _kernels(X, support_vectors, n_supports, kernel_type, kernel_params)
-    return np.matmul(kernels, np.asarray(coefficients, float)[:, None]) + rho[0]
+    return transformed(np.matmul(kernels, np.asarray(coefficients, float)[:, None]) + rho[0], post_transform)
+
+
+def unlike_supports(call: Call) -> str | None:
+    """Return the rule that the sizes of a regressor's attributes break."""
+    count = call.parameter("n_supports")
+    if count < 0:
+        return "a number of vectors is not negative"
+    sizes = [len(call.parameter(name, ())) for name in ("support_vectors", "coefficients")]
+    fitting = not count or sizes == [count * columns(call), count]
+    return unlike_kernel(call) if fitting else "attributes have the sizes that vectors and columns give them"
+
+
+def unlike_kernel(call: Call) -> str | None:
+    """Return the rule that kernel_params breaks."""
+    return None if len(call.parameter("kernel_params", ())) in (0, 3) else "kernel_params has three elements"
 
 
 def svm_classifier(

@@ -1,4 +1,4 @@
-"""The trees of ai.onnx.ml: of each the weights of the leaf to which a row leads, aggregated over trees."""
+"""The trees of ai.onnx.ml: of each tree the weights of the leaf to which a row leads, aggregated over trees."""
 # ruff: noqa: N803 - inputs have the names that ONNX gives them
 
 from __future__ import annotations
@@ -10,8 +10,15 @@ import numpy as np
 
 from harness.model.case import TensorValue
 from harness.model.dtypes import Array
-from harness.operators.base import Call
-from harness.operators.machine_learning.support_vectors import classes_of
+from harness.operators.base import Call, Undefined
+from harness.operators.bounded import Bounded, number
+from harness.operators.machine_learning.support_vectors import (
+    POST_TRANSFORMS,
+    classes_of,
+    columns,
+    greatest_label,
+    transformed,
+)
 
 _MODES: dict[str, Any] = {
     "BRANCH_LEQ": np.less_equal,
@@ -20,9 +27,12 @@ _MODES: dict[str, Any] = {
     "BRANCH_GT": np.greater,
     "BRANCH_EQ": np.equal,
     "BRANCH_NEQ": np.not_equal,
+    "BRANCH_MEMBER": np.isin,
 }
-"""The modes of nodes in the order of their numbers in TreeEnsemble."""
-_AGGREGATES: dict[str, Any] = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
+"""The modes of nodes in the order of their numbers in TreeEnsemble, which alone has the last."""
+NODE_MODES = (*list(_MODES)[:-1], "LEAF")
+AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+"""The functions of aggregation in the order of their numbers in TreeEnsemble."""
 
 
 class _Nodes(NamedTuple):
@@ -30,7 +40,7 @@ class _Nodes(NamedTuple):
 
     modes: Sequence[str]
     features: Sequence[int]
-    values: Array
+    values: Sequence[Any]
     missing: Sequence[int]
     """Where NaN leads to the true node; empty for nowhere."""
     true: Sequence[int]
@@ -47,11 +57,20 @@ def _leaf(row: Array, root: int, nodes: _Nodes) -> int:
         missing = nodes.missing and nodes.missing[at] and np.isnan(value)
         true = missing or _MODES[nodes.modes[at]](value, nodes.values[at])
         at = (nodes.true if true else nodes.false)[at]
-    raise ValueError("the nodes of a tree form a circle")
+    raise Undefined("where a tree ends whose nodes form a circle")
 
 
-def _weighed(X: Array, call: Call, of: str, targets: int) -> Array:
-    """Return the aggregated weights of the leaves, [N, targets] of float64, base values added."""
+def listed_tensor(value: Any) -> list[Any]:
+    return value.tensor.array.tolist() if isinstance(value, TensorValue) else list(value)
+
+
+def numbers_of(call: Call, name: str) -> list[Any]:
+    """Return an attribute of numbers, which may stand in a tensor whose name ends with `_as_tensor`."""
+    return listed_tensor(call.attributes.get(name) or call.attributes.get(f"{name}_as_tensor", ()))
+
+
+def _scores(X: Bounded, call: Call, of: str, targets: int) -> Bounded:
+    """Return the scores of an ensemble whose leaves are nodes, [N, targets]."""
     get = call.parameter
     places = {each: i for i, each in enumerate(zip(get("nodes_treeids"), get("nodes_nodeids"), strict=True))}
     true, false = (
@@ -59,46 +78,52 @@ def _weighed(X: Array, call: Call, of: str, targets: int) -> Array:
         for way in ("true", "false")
     )
     missing: Any = call.attributes.get("nodes_missing_value_tracks_true", ())
-    values = np.asarray(get("nodes_values"), np.float32)
-    nodes = _Nodes(get("nodes_modes"), get("nodes_featureids"), values, missing, true, false)
+    nodes = _Nodes(
+        get("nodes_modes"), get("nodes_featureids"), numbers_of(call, "nodes_values"), missing, true, false
+    )
     roots = [places[tree, 0] for tree in dict.fromkeys(get("nodes_treeids"))]
     weights: dict[int, list[tuple[int, float]]] = {}
     for tree, at, target, weight in zip(
-        *(get(f"{of}_{key}") for key in ("treeids", "nodeids", "ids", "weights")), strict=True
+        *(get(f"{of}_{key}") for key in ("treeids", "nodeids", "ids")),
+        numbers_of(call, f"{of}_weights"),
+        strict=True,
     ):
         weights.setdefault(places[tree, at], []).append((target, weight))
     function = str(call.attributes.get("aggregate_function", "SUM"))
-    base = np.asarray(call.attributes.get("base_values") or 0.0, float)
-    return np.asarray(_aggregated(X, roots, nodes, weights, targets, function) + base)
+    found = _aggregated(X, roots, nodes, weights, targets, function, of == "class" and targets < 3)
+    return found + np.asarray(numbers_of(call, "base_values") or 0.0, float)
 
 
 def _aggregated(
-    X: Array, roots: Sequence[int], nodes: _Nodes, weights: Mapping[int, list[tuple[int, float]]], targets: int, function: str
-) -> Array:  # fmt: skip
-    found = np.zeros((len(X), len(roots), targets))
-    for n, row in enumerate(X):
+    X: Bounded, roots: Sequence[int], nodes: _Nodes, weights: Mapping[int, list[tuple[int, float]]], targets: int, function: str,
+    complete: bool = False,
+) -> Bounded:  # fmt: skip
+    """Return the weights that are aggregated; `complete` asks for one of each target in each leaf."""
+    found = np.full((len(X), len(roots), targets), np.nan)
+    for n, row in enumerate(X.value):
         for t, root in enumerate(roots):
-            for target, weight in weights[_leaf(row, root, nodes)]:
-                found[n, t, target] += weight
-    return np.asarray(_AGGREGATES[function](found, 1))
+            for target, weight in weights.get(_leaf(row, root, nodes), ()):
+                found[n, t, target] = np.nan_to_num(found[n, t, target]) + weight
+    if (complete or function in ("MIN", "MAX")) and np.isnan(found).any():
+        raise Undefined("what a leaf without a weight of a target counts as")
+    each = number(np.nan_to_num(found), X.arithmetic)
+    if function in ("MIN", "MAX"):
+        return each.min(1) if function == "MIN" else each.max(1)
+    return each.sum(1) if function == "SUM" else each.mean(1)
 
 
-def tree_ensemble_regressor(X: Array, n_targets: int, call: Call) -> Array:
-    return _weighed(X, call, "target", n_targets).astype(np.float32)
+def tree_ensemble_regressor(X: Bounded, n_targets: int, post_transform: str, call: Call) -> Bounded:
+    return transformed(_scores(X, call, "target", n_targets), post_transform)
 
 
-def tree_ensemble_classifier(X: Array, call: Call) -> tuple[Array, Array]:
-    """Label and score of three classes or more."""
+def tree_ensemble_classifier(X: Bounded, post_transform: str, call: Call) -> tuple[Any, Bounded]:
+    """Label and score; of two classes, where each leaf has a weight of both."""
     labels = classes_of(call, "classlabels_int64s")
-    scores = _weighed(X, call, "class", len(labels))
-    return labels[scores.argmax(-1)], scores.astype(np.float32)
+    scores = _scores(X, call, "class", len(labels))
+    return greatest_label(scores, labels), transformed(scores, post_transform)
 
 
-def listed_tensor(value: Any) -> list[Any]:
-    return list(value.elements) if isinstance(value, TensorValue) else list(value)
-
-
-def tree_ensemble(X: Array, n_targets: int, call: Call) -> Array:
+def tree_ensemble(X: Bounded, n_targets: int, post_transform: int, call: Call) -> Bounded:
     """Nodes that branch and leaves have numbers of their own here: leaves follow the nodes."""
     get = call.parameter
     branches = len(get("nodes_featureids"))
@@ -111,10 +136,58 @@ def tree_ensemble(X: Array, n_targets: int, call: Call) -> Array:
         for way in ("true", "false")
     )
     missing: Any = call.attributes.get("nodes_missing_value_tracks_true", ())
-    values = np.asarray(listed_tensor(get("nodes_splits")), X.dtype)
+    values, sets = listed_tensor(get("nodes_splits")), iter(sets_of(call))
+    values = [
+        next(sets) if mode == "BRANCH_MEMBER" else each for mode, each in zip(modes, values, strict=True)
+    ]
     leafs = ["LEAF"] * len(get("leaf_targetids"))
     nodes = _Nodes([*modes, *leafs], get("nodes_featureids"), values, missing, true, false)
     leaves = zip(get("leaf_targetids"), listed_tensor(get("leaf_weights")), strict=True)
     weights = {branches + i: [each] for i, each in enumerate(leaves)}
-    function = list(_AGGREGATES)[{0: 1, 1: 0}.get(n := call.parameter("aggregate_function"), n)]
-    return _aggregated(X, get("tree_roots"), nodes, weights, n_targets, function).astype(X.dtype)
+    function = AGGREGATES[get("aggregate_function")]
+    scores = _aggregated(X, get("tree_roots"), nodes, weights, n_targets, function)
+    return transformed(scores, POST_TRANSFORMS[post_transform])
+
+
+def sets_of(call: Call) -> list[list[float]]:
+    """Return the sets of membership_values, behind each of which a NaN may stand."""
+    sets: list[list[float]] = [[]]
+    for value in listed_tensor(call.parameter("membership_values", ())):
+        if np.isnan(value):
+            sets.append([])
+        else:
+            sets[-1].append(value)
+    return sets if sets[-1] else sets[:-1]
+
+
+def unlike_trees(call: Call) -> str | None:
+    """Return the rule that the attributes of trees break."""
+    get = call.parameter
+    wanted = get("nodes_featureids", ())
+    if not 0 <= min(wanted, default=0) <= max(wanted, default=0) < columns(call):
+        return "X has the features that nodes compare"
+    of = (
+        "leaf"
+        if "leaf_targetids" in call.attributes
+        else "class"
+        if "class_ids" in call.attributes
+        else "target"
+    )
+    keys = ("targetids", "weights") if of == "leaf" else ("treeids", "nodeids", "ids", "weights")
+    if len({len(numbers_of(call, f"{of}_{key}")) for key in keys}) > 1:
+        return "attributes of leaves have one length"
+    others = ("splits", "trueleafs", "falseleafs") if of == "leaf" else ("values", "treeids", "nodeids")
+    own = ("modes", "truenodeids", "falsenodeids", *others)
+    if any(len(numbers_of(call, f"nodes_{key}")) != len(wanted) for key in own):
+        return "attributes of nodes have one length"
+    if len(get("nodes_missing_value_tracks_true", ())) not in (0, len(wanted)):
+        return "attributes of nodes have one length"
+    targets = len(classes_of(call, "classlabels_int64s")) if of == "class" else get("n_targets", 0)
+    ids = get(f"{of}_{keys[-2]}", ())
+    if not 0 <= min(ids, default=0) <= max(ids, default=0) < max(targets, 1):
+        return "a weight is of one of the targets"
+    return (
+        None
+        if len(numbers_of(call, "base_values")) in (0, targets)
+        else "base_values has the size of the targets"
+    )

@@ -135,6 +135,8 @@ class ChannelNormalising(Conditioned):
         groups = call.parameter("num_groups", 1)
         if groups < 1 or shape[1] % groups:
             return "num_groups divides the number of channels"
+        if call.parameter("stash_type", 1) not in STASHED:
+            return "stash_type is a type of floats"
         if len(call.outputs) > 1 and not call.parameter("training_mode", 0):
             return "further outputs are there in training alone"
         fits = all(each == (operator.options.extent(call),) for each in call.shapes[1:])

@@ -16,8 +16,8 @@ from harness.operators.formulas import bounded
 #   Mean = mean(X); D = X - Mean; InvStdDev = 1 / sqrt(mean(D D) + epsilon); Y = D InvStdDev * Scale + B
 # RMSNormalization: Y = X / sqrt(mean(X X) + epsilon) * scale
 
-STASHED = {1: "float32", 16: "bfloat16"}
-"""The types of TensorProto.DataType that `stash_type` may name."""
+STASHED = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
+"""The types of TensorProto.DataType that `stash_type` may name; LayerNormalization, whose statistics have it, has two."""
 
 
 def layer_norm(
@@ -74,6 +74,8 @@ class LayerNormalising(Conditioned):
         shape, axis = call.first.shape, call.parameter("axis")
         if not -len(shape) <= axis < len(shape):
             return "axis in [-r, r-1]"
+        if call.parameter("stash_type") not in ((1, 16) if operator.options > 1 else STASHED):
+            return "stash_type is a type of floats"
         fits = all(broadcast((shape, each)) == shape for each in call.shapes[1:])
         return None if fits else "scale and bias can be broadcast to X, in one direction"
 

@@ -28,7 +28,7 @@ def _hardmax(x: Array, axis: int) -> Array:
     return found
 
 
-def _along(function: Callable[[Any, int], Any]) -> Formula:
+def along(function: Callable[[Any, int], Any]) -> Formula:
     """Make a formula of a function along one axis; an older one flattens its input first."""
 
     def formula(input: Any, axis: int, call: Call) -> Any:
@@ -69,7 +69,7 @@ def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
 
 NORMALISING = Normalising()
 OPERATORS = (
-    Operator("Softmax", NORMALISING, bounded(_along(functions.softmax), (0, 1)), lower=_lowered),
-    Operator("LogSoftmax", NORMALISING, bounded(_along(functions.log_softmax), (-np.inf, 0)), lower=_lowered),
-    Operator("Hardmax", NORMALISING, decided(_along(_hardmax)), lower=_lowered),
+    Operator("Softmax", NORMALISING, bounded(along(functions.softmax), (0, 1)), lower=_lowered),
+    Operator("LogSoftmax", NORMALISING, bounded(along(functions.log_softmax), (-np.inf, 0)), lower=_lowered),
+    Operator("Hardmax", NORMALISING, decided(along(_hardmax)), lower=_lowered),
 )

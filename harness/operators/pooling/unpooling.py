@@ -14,31 +14,48 @@ from harness.operators.base import Call, Entropy, Operator, Relation, Shape, Und
 from harness.operators.bounded import Bounded, stack
 from harness.operators.computing import Computing
 from harness.operators.data_movement.distinct import distinct
-from harness.operators.formulas import bounded, moved
+from harness.operators.formulas import Either, bounded, moved
 from harness.operators.pooling.windows import Window, Windowed
 
-# MaxUnpool: output, flattened, is 0 but for output[I[n, c, x]] = X[n, c, x]
+# MaxUnpool: output, flattened, is 0 but for output[I[n, c, x]] = X[n, c, x]; with an output_shape either so, or I counts places in
+#            the shape that the window without pads implies, which is the first part of the output: texts and backend tests differ
 # Col2Im:    output[n, c, l * stride + k * dilation - pad] += input[n, (c, k), l], of all blocks l and of all places k
 #            in a block
 
 
-def max_unpool(X: Array, I: Array, call: Call) -> Array:  # noqa: N803, E741 - as ONNX calls them
+def max_unpool(X: Array, I: Array, call: Call) -> Any:  # noqa: N803, E741 - as ONNX calls them
     """Put back by the formula above."""
-    shape = unpooled(call)
+    shape, counted = (
+        unpooled(call),
+        unpooled(call._replace(constants={}), padded="output_shape" not in call.inputs),
+    )
+    put = _put(X, I, shape)
+    if (
+        shape == counted
+        or I.max(initial=-1) >= prod(counted)
+        or any(a > b for a, b in zip(counted, shape, strict=True))
+    ):
+        return put
+    within = np.zeros(shape, X.dtype)
+    within[tuple(map(slice, counted))] = _put(X, I, counted)
+    return Either(put, within)
+
+
+def _put(X: Array, I: Array, shape: Shape) -> Array:  # noqa: N803, E741 - as ONNX calls them
     found = np.zeros(prod(shape), X.dtype)
     found[I.reshape(-1)] = X.reshape(-1)
     return found.reshape(shape)
 
 
-def unpooled(call: Call) -> Shape:
-    """Return output_shape, or (N, C, (x - 1) * stride + kernel - pads)."""
+def unpooled(call: Call, padded: bool = True) -> Shape:
+    """Return output_shape, or (N, C, (x - 1) * stride + kernel - pads), of a window that is not `padded` without pads."""
     wanted = call.parameter("output_shape")
     if wanted is not None:
         return tuple(wanted)
     x, count = call.first.shape, len(call.first.shape) - 2
     kernel = call.parameter("kernel_shape")
     strides = call.parameter("strides") or (1,) * count
-    pads = call.parameter("pads") or (0,) * 2 * count
+    pads = (padded and call.parameter("pads")) or (0,) * 2 * count
     return (
         *x[:2],
         *((x[2 + n] - 1) * strides[n] + kernel[n] - pads[n] - pads[n + count] for n in range(count)),

@@ -14,6 +14,7 @@ from harness.operators.base import Call, Operator, Shape, Undefined
 from harness.operators.bounded import arithmetic as declared
 from harness.operators.bounded import number, where
 from harness.operators.computing import Computing
+from harness.operators.signal.window_functions import unlike_datatype
 
 # mel(f) = 2595 log10(1 + f / 700); edge[n] = floor((dft_length + 1) hertz(low + n (high - low) / (num_mel_bins + 2)) / sample_rate)
 # output[j, i] = (j - edge[i]) / (edge[i+1] - edge[i])         edge[i] <= j <= edge[i+1], 1 at edge[i+1]
@@ -72,9 +73,7 @@ class MelWeighting(Computing):
             return "the inputs are scalars"
         if min(_shape(call)) < 0:
             return "lengths are not negative"
-        found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
-        allowed = found is not None and (DTYPES[found.name].is_float or DTYPES[found.name].is_integer)
-        return None if allowed else "output_datatype is a numeric type"
+        return unlike_datatype(call)
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[dft_length // 2 + 1, num_mel_bins]."""
