@@ -126,9 +126,10 @@ def _reshaped(array: Array, shape: Sequence[int]) -> Array:
 @deviation
 def factor_without_dimensions(asked: Deviating) -> tuple[Expected, ...]:
     """FusedMatMul: a factor of one element is a number, whose dimensions the product does not have."""
-    return asked.formula(
-        scaled=tuple("half_0" if name == "half_3" else name for name in asked.call.parameter("scaled"))
-    )
+    names = {"half_3": "half_0", "one": "second"}
+    key = "left" if "left" in asked.call.attributes else "scaled"
+    taken: dict[str, Any] = {key: tuple(names.get(name, name) for name in asked.call.parameter(key))}
+    return asked.formula(**taken)
 
 
 @deviation
@@ -211,5 +212,6 @@ def cast_at_once(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def each_transposition_reversed(asked: Deviating) -> tuple[Expected, ...]:
-    """Gemm with the transpositions before and behind it, whose permutations are taken for [1, 0]."""
-    return asked.formula(left=(1, 0), right=(1, 0), perm=(1, 0))
+    """Gemm with the transpositions before it, and behind it where nothing is added, whose permutations are taken for [1, 0]."""
+    behind: dict[str, Any] = {} if "C" in asked.call.parameter("multiplied") else {"perm": (1, 0)}
+    return asked.formula(left=(1, 0), right=(1, 0), **behind)

@@ -8,15 +8,24 @@ from pydantic import ValidationError
 
 from harness.model import onnx_schemas, signatures
 from harness.model.case import DEPLOYMENTS
+from harness.model.caseid import value_text
 from harness.model.errors import SpecError
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.model.reference import kernels
 from harness.operators import OPERATORS, elements
 from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.operator import register
-from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, every_node, parameters_in
+from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, every_node, parameters_in, plain
 from harness.specs.graphs.schema import GraphSpec, Subgraph
-from harness.specs.graphs.variations import NODE_OPTIONS, combined, factor_names, factor_problem, made, misfit
+from harness.specs.graphs.variations import (
+    NODE_OPTIONS,
+    combined,
+    factor_names,
+    factor_problem,
+    lost_levels,
+    made,
+    misfit,
+)
 from harness.specs.reading.attribute_values import WrongValue
 from harness.specs.reading.literals import LiteralError
 from harness.specs.reading.problems import validation_problems
@@ -274,10 +283,11 @@ def _factors(file: Source, pattern: Pattern) -> list[str]:
 
 
 def misfits(file: Source, pattern: Pattern) -> list[str]:
-    """Check that the graph with the first level of each factor is one, at each opset of the sweep."""
-    problems = []
+    """Check that the graph with the first level of each factor is one, at each opset of the sweep, and that a case has
+    each of the other levels."""
+    problems: list[str] = []
     for number, sweep in enumerate(pattern.spec.sweeps):
-        levels = next(combined(pattern, sweep))
+        levels, before = next(combined(pattern, sweep)), len(problems)
         for opset in sweep.factors.get("opset", pattern.spec.opsets):
             try:
                 wrong = misfit(made(pattern, sweep, {**levels, "opset": opset}))
@@ -289,4 +299,7 @@ def misfits(file: Source, pattern: Pattern) -> list[str]:
                         ("sweeps", number), f"the nodes do not fit together at opset {opset}: {wrong}"
                     )
                 )
+        for name, level, why in lost_levels(pattern, sweep) if len(problems) == before else ():
+            what = f"no case has {value_text(plain(sweep.factors[name][level]))}: {why}; remove it, or list it in a sweep where it fits"
+            problems.append(file.problem(("sweeps", number, "factors", name, level), what))
     return problems

@@ -47,17 +47,32 @@ Levels = Mapping[str, Any]
 def cases_of(pattern: Pattern, sweep: GraphSweep, left_out: Counter[str]) -> Iterator[Case]:
     """Yield the cases of a sweep, those of one graph at its levels of optimisation one after another; count by reason
     the combinations that make no graph."""
-    seen: set[str] = set()
-    for levels in combined(pattern, sweep):
-        case = made(pattern, sweep, levels)
-        if case.id in seen:
-            continue
-        seen.add(case.id)
-        wrong = misfit(case)
+    for _, case, wrong in _tried(pattern, sweep):
         if wrong is not None:
             left_out[wrong] += 1
             continue
         yield from at_levels(case)
+
+
+def lost_levels(pattern: Pattern, sweep: GraphSweep) -> Iterator[tuple[str, int, str]]:
+    """Yield the levels that no case of a sweep has: the factor, the position in its list, and why the first combination
+    with it is left out."""
+    tried = list(_tried(pattern, sweep))
+    for name, listed in sweep.factors.items():
+        for number, level in enumerate(listed):
+            reasons = [wrong for levels, _, wrong in tried if levels[name] is level]
+            if None not in reasons:
+                yield name, number, str(next(iter(reasons), "another level makes the same graph"))
+
+
+def _tried(pattern: Pattern, sweep: GraphSweep) -> Iterator[tuple[Levels, Case, str | None]]:
+    """Yield the combinations of levels, each graph once, with its case and why it is none."""
+    seen: set[str] = set()
+    for levels in combined(pattern, sweep):
+        case = made(pattern, sweep, levels)
+        if case.id not in seen:
+            seen.add(case.id)
+            yield levels, case, misfit(case)
 
 
 def at_levels(case: Case) -> Iterator[Case]:
