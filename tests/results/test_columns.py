@@ -472,6 +472,20 @@ def test_compare_reads_no_damaged_columns(
         assert f"{path}{said}" in complaint(ended)
 
 
+def test_compare_reads_no_difference_without_elements(tmp_path: Path) -> None:
+    """The last of three results that are counted alike."""
+    wrong = next(each for each in results(20, {"cpu": CPU}, faults=0.3) if each.diff is not None)
+    alike = [msgspec.structs.replace(wrong, case=f"{wrong.case};number={number}") for number in range(3)]
+    path = columns_of(write_results(tmp_path / "run.jsonl", alike, {"cpu": CPU}))
+    (tmp_path / "other").mkdir()
+    other = write_results(tmp_path / "other" / "run.jsonl", alike, {"cpu": CPU})
+    assert harness("compare", path, other).code == 0
+    _with("* REPLACE (if(\"case\" LIKE '%=2', struct_pack(differing := 1, total := 1), diff) AS diff)")(path)
+    ended = harness("compare", other, path)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{path}:4: damaged run file: Expected `str`, got `null`" in complaint(ended)
+
+
 def test_names_that_look_like_patterns_or_partitions(tmp_path: Path) -> None:
     folder = tmp_path / "outcome=none" / "a[b]*?'"
     folder.mkdir(parents=True)

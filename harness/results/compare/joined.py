@@ -36,7 +36,7 @@ _TEXTS = ("validity", "outcome", "stage", 'error."class"')
 _STRUCTS = ("diff", "repeats")
 """What is compared, beside where a node was placed: rows alike in both are equal results."""
 _DIFFERENCE = """CASE WHEN diff IS NULL THEN '' WHEN diff.expected IS NOT NULL AND diff.actual IS NOT NULL
-    THEN difference(diff.first_index IS NULL, diff.expected, diff.actual, diff.error, diff.bound) END"""
+    THEN difference(diff.first_index IS NULL, diff.expected, diff.actual, diff.error, diff.bound) ELSE 'damaged' END"""
 _EXECUTED, _NEITHER, _INEXPRESSIBLE, _DAMAGED = 0, 1, 2, 3
 
 
