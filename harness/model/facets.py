@@ -146,9 +146,9 @@ class Spread:
     dtypes: set[str] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)
 
-    def count(self, read: Facets) -> None:
-        """Take one more result."""
-        self.number += 1
+    def count(self, read: Facets, number: int = 1) -> None:
+        """Take one more result, or a number of them."""
+        self.number += number
         self.opsets.add(read.opset)
         self.ranks.add(read.rank)
         if read.dtype:

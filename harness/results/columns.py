@@ -53,7 +53,7 @@ _OURS = b"harness."
 ASKED = f"(outcome <> '{Outcome.NOT_RUN.value}' OR coalesce(error.class, '') <> '{NOT_EXPRESSIBLE}')"
 """Holds for results that a target's API has words for."""
 _MEMORY = "1GiB"
-_FRUGAL = "SET memory_limit = '192MiB'; SET enable_external_file_cache = false; SET preserve_insertion_order = false"
+_FRUGAL = "SET memory_limit = '128MiB'; SET enable_external_file_cache = false; SET preserve_insertion_order = false"
 _GROUP = 50_000
 _TOGETHER = 1000
 _SORTED = 20_000
@@ -111,6 +111,13 @@ def _name(name: str) -> str:
 def sql_text(text: str) -> str:
     """Write a text in SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def key(*fields: str) -> str:
+    """Return SQL for a number of 64 bits that stands for fields. DuckDB's `hash` gives one number to texts that differ in two
+    digits eight bytes apart, so texts are hashed at two offsets."""
+    hashed = (f"{field}, concat('....', {field}::VARCHAR)" for field in fields)
+    return f"hash({', '.join(hashed)})"
 
 
 def _struct(members: list[_Field]) -> str:

@@ -24,12 +24,13 @@ LONG = 10 << 20
 """Bytes of a run file from which its reports take several seconds, and columns beside it save more than they take."""
 HEADER = 2
 """The line of a run file's first result."""
-_ALIKE = """
-    target, operator, opset, inputs, if(contains("case", ';variant='), regexp_extract("case", ';variant=([^;]*)', 1), ''),
-    starts_with("case", operator || '@'), validity, levels::VARCHAR, outcome, verdict, reading, placed_on, error."class",
-    error."by", empty, memory.outside > 0, function_nodes IS NULL, expectation, uses, call, accuracy IS NULL,
-    accuracy.unclaimed < accuracy.compared"""
-"""What tables count of a result: those alike in it are counted together."""
+_BASIC = """target, operator, validity, levels::VARCHAR, outcome, verdict, reading, placed_on, error."class", memory.outside > 0,
+    function_nodes IS NULL, expectation"""
+"""What tables count of a result by operator, target, level and validity."""
+_ALIKE = f"""{_BASIC}, starts_with("case", operator || '@'), opset, inputs, uses, call, error."by", empty, accuracy IS NULL,
+    accuracy.unclaimed < accuracy.compared,
+    if(contains("case", ';variant='), regexp_extract("case", ';variant=([^;]*)', 1), '')"""
+"""What reports count of a result: those alike in it are counted together."""
 _Take = Callable[[Result, int, int, int], None]
 """Takes a result, its kind and state as `Tables.add` returns them, and how many results it stands for."""
 
@@ -61,10 +62,15 @@ def count(run: RunReader, tables: Tables, take: _Take | None = None, *, singly: 
     tables.finish(run.end, truncated=run.truncated)
 
 
-def count_columns(run: RunReader, part: RunColumns, tables: Tables, take: _Take | None = None) -> None:
-    """Count the results of a run that columns hold. Errors: UsageError for damaged ones."""
+def count_columns(
+    run: RunReader, part: RunColumns, tables: Tables, take: _Take | None = None, *, shown: bool = True
+) -> None:
+    """Count the results of a run that columns hold; if none is `shown`, only what they did by operator, target, level and
+    validity, and no id is read.
+    Errors: UsageError for damaged columns."""
     held = Counter[str]()
-    for number, row, line in _counted(part, several=tables.differences.needed):
+    several = tables.differences.needed
+    for number, row, line in _counted(part, several=several) if shown else _alike(part, _BASIC):
         result = run.result(row + HEADER, line)
         counted = tables.add(result, number)
         if take is not None:
@@ -84,19 +90,27 @@ def _counted(part: RunColumns, *, several: bool) -> Iterator[tuple[int, int, byt
         f"verdict IN ({_texts(verdict for verdict in Verdict if verdict is not Verdict.EXPECTED)})",
     ]
     if several:
+        case = columns.key('"case"')
         ran = f"SELECT * FROM ({part.numbered}) WHERE outcome NOT IN ({_texts(NOT_EXECUTED)})"
-        key = 'md5_number_lower("case")'
         part.sql.execute(
-            f"CREATE OR REPLACE TABLE several AS SELECT {key} AS key FROM ({ran}) GROUP BY key HAVING min(outcome) != max(outcome)"
+            f"CREATE OR REPLACE TABLE several AS SELECT {case} AS key FROM ({ran}) GROUP BY key HAVING min(outcome) != max(outcome)"
         )
-        apart.append(f"{key} IN (FROM several)")
-    rows = f"SELECT *, {' OR '.join(apart)} AS apart FROM ({part.numbered})"
+        apart.append(f"{case} IN (FROM several)")
+    yield from _alike(
+        part, _ALIKE, " OR ".join(apart), "arg_max(row, accuracy.ratio), arg_max(row, accuracy.ulp)"
+    )
+
+
+def _alike(
+    part: RunColumns, alike: str, apart: str = "false", nearest: str = "NULL"
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield one result for all that are alike and not `apart`, and the `nearest` of them, in the order of the run."""
+    rows = f"SELECT *, {apart} AS apart FROM ({part.numbered})"
     # one thread meets rows in their order, and `arg_max` keeps the first of several
     part.sql.execute(f"""
         CREATE OR REPLACE TABLE counted AS WITH groups AS (
-            SELECT count(*) AS number, min(row) AS first,
-                list_distinct([first, arg_max(row, accuracy.ratio), arg_max(row, accuracy.ulp)]) AS shown
-            FROM ({rows}) WHERE NOT apart GROUP BY {_ALIKE}
+            SELECT count(*) AS number, min(row) AS first, list_distinct([first, {nearest}]) AS shown
+            FROM ({rows}) WHERE NOT apart GROUP BY {alike}
         ), taken AS (
             SELECT 1 AS number, row FROM ({rows}) WHERE apart
             UNION ALL SELECT if(row = first, number - len(shown) + 1, 1), row FROM (SELECT *, unnest(shown) AS row FROM groups)

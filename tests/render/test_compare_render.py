@@ -14,7 +14,7 @@ from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.render.compare import compare_document
 from harness.render.document_markdown import write_markdown
-from harness.results.compare import comparison
+from harness.results.compare import joined
 from harness.results.compare.comparison import Comparison
 from harness.results.compare.joined import compare_runs
 from harness.results.runfile import RunReader
@@ -61,7 +61,7 @@ def test_markdown_stays_under_its_limit(tmp_path: Path) -> None:
 
 
 def test_what_is_not_kept_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "KEEP", 3)
+    monkeypatch.setattr(joined, "KEEP", 3)
     found = two(tmp_path, faults=0.5)
     assert all(len(kept) <= 3 for kept in found.kept.values())
     assert sum(group.number for group in found.groups()) == found.total.changes.total()

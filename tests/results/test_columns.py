@@ -312,7 +312,8 @@ def test_columns_beside_a_run_stand_for_it(tmp_path: Path, age: int, of: str, sa
     folder = tmp_path / "run"
     folder.mkdir()
     run = write_results(folder / "run.jsonl", list(results(20)))
-    other = write_results(tmp_path / "other.jsonl", list(results(500)))
+    (tmp_path / "other").mkdir()
+    other = write_results(tmp_path / "other" / "run.jsonl", list(results(500)))
     if of == "other":
         other = write_history(tmp_path, 1, {CASE: "p"})
     beside = columns_of(other).rename(folder / "run.parquet")
@@ -436,6 +437,53 @@ def test_history_reads_no_damaged_columns(tmp_path: Path, damage: Callable[[Path
     assert complaint(ended).startswith(f"left out: {path}:")
     assert said in complaint(ended)
     assert "1 run of 1 target" in ended.out
+
+
+_ONE = """* REPLACE (if(row_number() OVER () = 40, 'A@1:', '') || "case" AS "case")"""
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_with("* REPLACE ('passed' AS outcome)"), ":2: damaged run file: Invalid enum value 'passed'"),
+        (_with("* REPLACE ('else' AS validity)"), ":2: damaged run file: Invalid enum value 'else'"),
+        (_with("* REPLACE ('else' AS target)"), ":2: damaged run file: target 'else' is not in the header"),
+        (_with("* REPLACE ('X' AS placed_on)"), ":2: damaged run file: pass on X, but "),
+        (_with(more="LIMIT 39"), ": damaged columns: the end counts "),
+        (_with("* REPLACE (if(target = 'cpu', 'A@1:', '') || \"case\" AS \"case\")"), ":2: damaged run file: operator 'GatherElements' of"),
+        (_with(_ONE), ":41: damaged run file: operator 'GatherElements' of"),
+        (_with(more="UNION ALL FROM 'PATH'", end="null"), ":42: damaged run file: "),
+        (_with("* REPLACE (NULL AS operator)"), ":2: damaged run file: Expected `str`, got `null`"),
+        (_with("* REPLACE (-1 AS seconds, NULL AS diff)"), ":2: damaged run file: Expected `float`"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("targets", [{"cpu": CPU, "dml": DML}, {"cpu": CPU}])
+def test_compare_reads_no_damaged_columns(
+    tmp_path: Path, damage: Callable[[Path], None], said: str, targets: dict[str, TargetInfo]
+) -> None:
+    """A target that the other run lacks is read too."""
+    (tmp_path / "other").mkdir()
+    other = write_results(tmp_path / "other" / "run.jsonl", list(results(20, targets)), targets)
+    path = columns_of(write_results(tmp_path / "run.jsonl", list(results(20, faults=0.3))))
+    damage(path)
+    for runs in ((path, other), (other, path)):
+        ended = harness("compare", *runs)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"{path}{said}" in complaint(ended)
+
+
+def test_compare_reads_no_difference_without_elements(tmp_path: Path) -> None:
+    """The last of three results that are counted alike."""
+    wrong = next(each for each in results(20, {"cpu": CPU}, faults=0.3) if each.diff is not None)
+    alike = [msgspec.structs.replace(wrong, case=f"{wrong.case};number={number}") for number in range(3)]
+    path = columns_of(write_results(tmp_path / "run.jsonl", alike, {"cpu": CPU}))
+    (tmp_path / "other").mkdir()
+    other = write_results(tmp_path / "other" / "run.jsonl", alike, {"cpu": CPU})
+    assert harness("compare", path, other).code == 0
+    _with("* REPLACE (if(\"case\" LIKE '%=2', struct_pack(differing := 1, total := 1), diff) AS diff)")(path)
+    ended = harness("compare", other, path)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{path}:4: damaged run file: Expected `str`, got `null`" in complaint(ended)
 
 
 def test_names_that_look_like_patterns_or_partitions(tmp_path: Path) -> None:

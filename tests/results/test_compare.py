@@ -530,6 +530,42 @@ def test_many_results_of_each_kind(base: Run, head: Run) -> None:
     assert [each.result.case for each in found.kept[Change.FIX]] == [
         f"Round@22:case=case{number};X=float16[3]" for number in fixed
     ]
-    head.add("case1", O.PASS)
-    with pytest.raises(UsageError, match=r"head.*case1;.* on cpu is in it twice"):
-        compared(base, head)
+    for run, case in ((head, "case1"), (head, "new"), (base, "missing")):
+        for _ in range(2):
+            run.add(case, O.PASS)
+        with pytest.raises(UsageError, match=rf"{run.name}.*{case};.* on cpu is in it twice"):
+            compared(base, head)
+        run.results = [each for each in run.results if f"={case};" not in each.case]
+
+
+def test_ids_and_differences_are_told_apart_by_every_digit(base: Run, head: Run) -> None:
+    """DuckDB's `hash` gives one number to texts that differ in two digits eight bytes apart."""
+    numbers = [f"{'x' * offset}{a}bcdefgh{b}" for offset in range(8) for a in range(10) for b in range(10)]
+    for number in numbers:
+        base.add(number).add(f"{number}y", O.REJECTED, error="E" + numbers[0])
+        head.add(number).add(f"{number}y", O.REJECTED, error="E" + number)
+    found = compared(base, head)
+    assert (found.total.equal, found.total.changes) == (801, {Change.CHANGED: 799})
+
+
+def test_alike_changes_are_counted_together(base: Run, head: Run) -> None:
+    for number in range(6):
+        base.add(f"case{number}", O.MISMATCH, ulp=1)
+        head.add(f"case{number}", O.MISMATCH, ulp=(0, 1, 2, 3, 2, 1)[number])
+    for run, opset in ((base, 21), (head, 21), (base, 23), (head, 23)):
+        ulp = 1 if run is base else opset
+        run.add("other", O.MISMATCH, ulp=ulp)
+        run.results[-1] = msgspec.structs.replace(
+            run.results[-1], case=f"Round@{opset}:case=a;X=float32[3,4]"
+        )
+    found = compared(base, head)
+    assert (found.total.equal, found.total.changes) == (3, {Change.CHANGED: 5})
+    (group,) = found.groups()
+    assert (group.number, group.opsets, group.dtypes, group.ranks) == (
+        5,
+        {21, 22, 23},
+        {"float16", "float32"},
+        {1, 2},
+    )
+    assert "case=case2" in group.example.result.case
+    assert [each.ulp_after for each in found.kept[Change.CHANGED]] == [2, 3, 2, 21, 23]

@@ -6,19 +6,18 @@ Changes are grouped, and all are counted; the first `KEEP` of each kind are kept
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from harness.model.case import BEYOND, Validity
+from harness.model.case import Validity
 from harness.model.errors import UsageError
-from harness.model.facets import Spread, facets
+from harness.model.facets import Spread
 from harness.model.header import Header, differing_inputs
 from harness.model.result import Result
 from harness.model.signature import Signature, recorded_signature
 from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
 from harness.results.tables import Tables
-from harness.results.unexpected import clipped
 
 KEEP = 50_000
 """Changes kept, of each kind."""
@@ -120,7 +119,7 @@ class ChangeGroup(Spread):
     """Changes of one kind; `example` is the first of them."""
 
     kind: ChangeKind
-    example: Changed
+    example: Changed = field(init=False)
 
     @property
     def cases(self) -> str:
@@ -152,7 +151,7 @@ class ComparedCounts:
 
 
 class Comparison:
-    """What differs between two runs. `base` and `head` are the tables of each run alone."""
+    """What differs between two runs. `base` and `head` count each run alone, by operator, target, level and validity."""
 
     def __init__(self, base: Header, head: Header) -> None:
         self.pairs = pair_targets(base, head)
@@ -199,27 +198,19 @@ class Comparison:
         """How many changes of a kind are not among the first `shown` that are kept."""
         return self.total.changes[change] - min(shown, len(self.kept[change]))
 
-    def add(self, found: Changed) -> None:
-        """Count, group and perhaps keep one change."""
-        change, pair, result = found.change, found.pair, found.result
-        self.counts[pair].changes[change] += 1
-        self.flaky[change] += any(did is not None and did.flaky for did in (found.before, found.after))
-        if result.validity is Validity.VALID:
-            level = result.levels.get("directml", BEYOND)
-            self.by_level.setdefault((result.operator, pair, level), Counter())[change] += 1
-        if len(self.kept[change]) < KEEP:
-            found = found._replace(result=clipped(result))
-            self.kept[change].append(found)
-        before, after = found.before, found.after
+    def add(self, kind: ChangeKind, level: str, number: int) -> ChangeGroup | None:
+        """Count a number of changes whose cases have the same level, and return their group, which counts them by itself;
+        None where there are too many groups."""
+        change, before, after = kind.change, kind.before, kind.after
+        self.counts[kind.pair].changes[change] += number
+        self.flaky[change] += number * any(did is not None and did.flaky for did in (before, after))
+        if kind.validity is Validity.VALID:
+            self.by_level.setdefault((kind.operator, kind.pair, level), Counter())[change] += number
         if before and after and before.outcome is not after.outcome:  # what is said then is the outcome
-            before, after = before.brief, after.brief
-        kind = ChangeKind(change, pair, result.operator, result.validity, before, after, found.why)
-        group = self._groups.get(kind)
-        if group is None:
-            if len(self._groups) >= GROUPS:
-                return
-            group = self._groups[kind] = ChangeGroup(kind, found._replace(result=clipped(result)))
-        group.count(facets(result.case))
+            kind = kind._replace(before=before.brief, after=after.brief)
+        if kind not in self._groups and len(self._groups) >= GROUPS:
+            return None
+        return self._groups.setdefault(kind, ChangeGroup(kind))
 
 
 def pair_targets(base: Header, head: Header) -> tuple[Pair, ...]:
@@ -265,9 +256,13 @@ def classify(
 
 def compared_result(result: Result, provider: str) -> ComparedResult:
     """Return what of a result is compared, on a target with this provider."""
-    placed = OWN if result.placed_on == provider else result.placed_on or ""
-    placed += ", as a function" * bool(result.as_function)
-    return ComparedResult(result.validity, recorded_signature(result), placed, result.flaky)
+    where = placed(result.placed_on, bool(result.as_function), provider)
+    return ComparedResult(result.validity, recorded_signature(result), where, result.flaky)
+
+
+def placed(on: str | None, as_function: bool, provider: str) -> str:
+    """Say where a node ran, on a target with this provider."""
+    return (OWN if on == provider else on or "") + ", as a function" * as_function
 
 
 def _both_differ(before: str, after: str) -> bool:

@@ -1,30 +1,63 @@
-"""Compares two runs as columns: DuckDB joins them by case and target, and only rows that differ in what is compared become
-results again, which Python then judges.
+"""Compares two runs as columns: DuckDB joins them by case and target, counts what is the same, and groups what differs.
+Python judges each group once, and reads the results that are listed.
 
-Keys of both runs lie in memory or in a temporary file. What differs is read some at a time.
+Keys of both runs lie in memory or in a temporary file.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.model.result import NOT_EXPRESSIBLE, Result, inexpressible
+import msgspec
+from msgspec import UNSET
+
+from harness.model.case import BEYOND, Validity
+from harness.model.facets import facets
+from harness.model.result import NOT_EXPRESSIBLE, Diff, Error
+from harness.model.signature import difference, signature_of
 from harness.model.verdict import NOT_EXECUTED, Outcome
-from harness.results.columns import Dataset, RunColumns, sql_text
+from harness.results.columns import Dataset, RunColumns, key, sql_text
 from harness.results.compare.comparison import (
+    KEEP,
     Change,
     Changed,
+    ChangeGroup,
+    ChangeKind,
     ComparedResult,
     Comparison,
     classify,
-    compared_result,
+    placed,
 )
 from harness.results.counted import HEADER, count_columns
 from harness.results.runfile import RunReader
+from harness.results.unexpected import clipped
 
-_COMPARED = 'validity, outcome, stage, error."class", function_nodes, diff, repeats'
-"""What `compared_result` is made of, beside where a node was placed: rows alike in it are equal results."""
-_EXECUTED, _NEITHER, _INEXPRESSIBLE = 0, 1, 2
+_TEXTS = ("validity", "outcome", "stage", 'error."class"')
+_STRUCTS = ("diff", "repeats")
+"""What is compared, beside where a node was placed: rows alike in both are equal results."""
+_DIFFERENCE = """CASE WHEN diff IS NULL THEN '' WHEN diff.expected IS NOT NULL AND diff.actual IS NOT NULL
+    THEN difference(diff.first_index IS NULL, diff.expected, diff.actual, diff.error, diff.bound) ELSE 'damaged' END"""
+_EXECUTED, _NEITHER, _INEXPRESSIBLE, _DAMAGED = 0, 1, 2, 3
+
+
+class _Did(msgspec.Struct, array_like=True, frozen=True):
+    """What groups of changes are made of, of one result; a case's opset and inputs follow."""
+
+    operator: str
+    validity: Validity
+    level: str
+    outcome: Outcome
+    stage: str | None
+    error: str | None
+    difference: str
+    placed_on: str | None
+    as_function: bool
+    flaky: bool
+
+
+_DID = f"""json_array(operator, validity, coalesce(levels['directml'], '{BEYOND}'), outcome, stage, error."class", {_DIFFERENCE},
+    placed_on, function_nodes IS NOT NULL, coalesce(len(list_filter(map_keys(repeats.outcomes), lambda each: each != outcome)) > 0, false),
+    opset, inputs)::VARCHAR"""
 
 
 def compare_runs(base: RunReader, head: RunReader) -> Comparison:
@@ -36,8 +69,10 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
         for run, tables in ((base, comparison.base), (head, comparison.head)):
             with data.part(run) as part:
                 sides.append(_Side(run, part, [pair[len(sides)] for pair in comparison.pairs]))
-            count_columns(run, part, tables)
-        _join(comparison, *sides)
+            count_columns(run, part, tables, shown=False)
+        base_side, head_side = sides
+        _join(comparison, base_side, head_side)
+        _show(comparison, base_side, head_side, _judge(comparison, base_side, head_side))
     return comparison
 
 
@@ -48,81 +83,156 @@ class _Side(NamedTuple):
     part: RunColumns
     targets: list[str]
 
-    def result(self, row: int, line: bytes) -> Result:
-        return self.run.result(row + HEADER, line)
-
-    def compared(self, row: int, line: bytes) -> tuple[Result, ComparedResult, int | None]:
-        """Return a result, what of it is compared, and its ULP distance."""
-        found = self.result(row, line)
-        did = compared_result(found, self.run.header.targets[found.target].provider)
-        return found, did, None if found.diff is None else found.diff.max_ulp
-
     @property
     def keyed(self) -> str:
         """Return a SELECT of the results that are compared: `key`, `place` of the pair, `did` for what is compared,
-        `code` for what it counts as where that is the same, `row`. Keys are of MD5, since DuckDB's `hash` gives one
-        number to texts that differ in two digits."""
+        `code` for what it counts as where that is the same, `row`. Those of other targets are there if they are damaged."""
         infos = self.run.header.targets
         place = " ".join(f"WHEN {sql_text(name)} THEN {place}" for place, name in enumerate(self.targets))
         own = " ".join(
             f"WHEN {sql_text(name)} THEN {sql_text(infos[name].provider)}" for name in self.targets
         )
+        whole = """starts_with("case", operator || '@')"""
         absent = ", ".join(sql_text(each.value) for each in NOT_EXECUTED)
+        texts = (
+            *_TEXTS,
+            f"nullif(placed_on, CASE target {own} END)",
+            *(f"if({each} IS NULL, NULL, {each}::VARCHAR)" for each in _STRUCTS),
+        )
         return f"""
-            SELECT md5_number_lower(concat(place, "case")) AS key, place, row,
-                md5_number_lower(row({_COMPARED}, nullif(placed_on, CASE target {own} END), placed_on IS NULL)::VARCHAR) AS did,
-                CASE WHEN outcome = '{Outcome.NOT_RUN.value}' AND error."class" IS NOT DISTINCT FROM '{NOT_EXPRESSIBLE}'
+            SELECT hash(place, {key('"case"')}) AS key, place, row, hash(function_nodes, placed_on IS NULL, {key(*texts)}) AS did,
+                CASE WHEN NOT {whole} THEN {_DAMAGED}
+                WHEN outcome = '{Outcome.NOT_RUN.value}' AND error."class" IS NOT DISTINCT FROM '{NOT_EXPRESSIBLE}'
                 THEN {_INEXPRESSIBLE} WHEN outcome IN ({absent}) THEN {_NEITHER} ELSE {_EXECUTED} END AS code
-            FROM (SELECT *, CASE target {place} END AS place FROM ({self.part.numbered})) WHERE place IS NOT NULL"""
+            FROM (SELECT *, CASE target {place} END AS place FROM ({self.part.numbered})) WHERE place IS NOT NULL OR NOT {whole}"""
+
+    def compared(self, place: int, text: str | None) -> ComparedResult | None:
+        """Return what of a result is compared, None where there is none."""
+        if text is None:
+            return None
+        did = msgspec.json.decode(text, type=_Did)
+        error = None if did.error is None else Error(did.error)
+        signature = signature_of(did.outcome, did.stage, error, None)._replace(difference=did.difference)
+        where = placed(did.placed_on, did.as_function, self.run.header.targets[self.targets[place]].provider)
+        return ComparedResult(did.validity, signature, where, did.flaky)
 
 
 def _join(comparison: Comparison, base: _Side, head: _Side) -> None:
-    """Count the results that are the same, and judge the others in the order of HEAD, then of BASE. Errors:
+    """Count the results that are the same, and number those that differ in the order of HEAD, then of BASE. Errors:
     UsageError."""
     sql = base.part.sql
-    for name, side in (("base", base), ("head", head)):
-        sql.execute(f"CREATE TABLE {name} AS {side.keyed}")
-        _once(name, side)
-    same = "SELECT place, code, count(*) FROM base JOIN head USING (key, place, did, code) GROUP BY ALL"
-    for place, code, number in sql.execute(same).fetchall():
+    sql.execute(f"""
+        CREATE TABLE joined AS SELECT place, code, same, if(of_base IS NULL OR of_head IS NULL, key, NULL) AS key,
+            if(same, NULL, of_base) AS of_base, if(same, NULL, of_head) AS of_head, count(*) AS number
+        FROM (SELECT coalesce(head.place, base.place) AS place, greatest(head.code, base.code) AS code,
+            coalesce(head.key, base.key) AS key, base.row AS of_base, head.row AS of_head,
+            base.did IS NOT DISTINCT FROM head.did AS same
+            FROM ({base.keyed}) AS base FULL JOIN ({head.keyed}) AS head ON base.key = head.key) GROUP BY ALL;
+        CREATE TABLE differing AS
+        SELECT place, of_base, of_head, row_number() OVER (ORDER BY of_head NULLS LAST, of_base) - 1 AS n
+        FROM joined WHERE NOT same AND (key IS NULL OR code = {_EXECUTED})""")
+    _once(base, head)
+    for place, code, number in sql.execute(
+        "SELECT place, code, sum(number) FROM joined WHERE same GROUP BY ALL"
+    ).fetchall():
         counts = comparison.counts[comparison.pairs[place]]
         counts.equal += number * (code == _EXECUTED)
         counts.neither += number * (code == _NEITHER)
-    sql.execute(f"""
-        CREATE TABLE differing AS
-        SELECT coalesce(head.place, base.place) AS place, base.row AS of_base, head.row AS of_head,
-            row_number() OVER (ORDER BY of_head NULLS LAST, of_base) - 1 AS n
-        FROM base FULL JOIN head ON base.key = head.key WHERE base.did IS DISTINCT FROM head.did
-        AND NOT (base.key IS NULL AND head.code != {_EXECUTED}) AND NOT (head.key IS NULL AND base.code != {_EXECUTED})""")
-    before = base.part.taken("differing", "of_base", "of_base")
-    after = head.part.taken("differing", "of_head", "of_head")
-    for place, of_base, of_head in head.part.ask("SELECT place, of_base, of_head FROM differing ORDER BY n"):
-        was, did_before, ulp_before = base.compared(*next(before)) if of_base is not None else (None,) * 3
-        now, did_after, ulp_after = head.compared(*next(after)) if of_head is not None else (None,) * 3
-        change: Change | None
-        if did_before is not None and did_after is not None:
-            grew = ulp_before is not None and ulp_after is not None and ulp_after > ulp_before
-            change, why = classify(did_before, did_after, ulp_grew=grew)
-        else:
-            change, why = Change.MISSING if now is None else Change.NEW, ()
-        pair, result = comparison.pairs[place], now or was
-        assert result is not None
-        if change is not None:
-            comparison.add(Changed(change, pair, result, did_before, did_after, ulp_before, ulp_after, why))
-        elif result.outcome in NOT_EXECUTED:
-            comparison.counts[pair].neither += not inexpressible(result)
-        else:
-            comparison.counts[pair].equal += 1
 
 
-def _once(name: str, side: _Side) -> None:
-    """Raise UsageError for a case that is in a run twice on one target."""
-    sql = side.part.sql
-    if not sql.execute(f"SELECT count(*) - count(DISTINCT key) FROM {name}").fetchone()[0]:
+def _once(*sides: _Side) -> None:
+    """Raise UsageError for a damaged id, and for a case that is in a run twice on one target: then a result of the other is
+    joined twice, or its key is met twice on one side alone."""
+    sql = sides[0].part.sql
+    ((joined, alone, keys, most),) = sql.execute("""
+        SELECT coalesce(sum(number) FILTER (key IS NULL), 0), count(key),
+            count(DISTINCT (key, of_head IS NULL)) FILTER (key IS NOT NULL), max(code) FROM joined""").fetchall()
+    rows = 0
+    for side in sides:
+        names = ", ".join(map(sql_text, side.targets))
+        rows += side.part.rows("count(*)", f"WHERE target IN ({names})")[0][0]
+    if rows == 2 * joined + alone and alone == keys and most != _DAMAGED:
         return
-    numbers = f"SELECT row, row_number() OVER (PARTITION BY key ORDER BY row) AS number FROM {name}"
-    (row,) = sql.execute(f"SELECT min(row) FROM ({numbers}) WHERE number > 1").fetchone()
-    ((line,),) = sql.execute(
-        f"SELECT {side.part.line} FROM ({side.part.numbered}) AS results WHERE row = {row}"
-    ).fetchall()
-    raise side.run.twice(row + HEADER, side.result(row, line))
+    for side in sides:
+        numbers = f"SELECT row, code, row_number() OVER (PARTITION BY key ORDER BY row) AS number FROM ({side.keyed})"
+        wrong = f"SELECT min(row) FROM ({numbers}) WHERE number > 1 OR code = {_DAMAGED}"
+        for row, line in side.part.ask(
+            f"SELECT row, {side.part.line} FROM ({side.part.numbered}) AS results WHERE row = ({wrong})"
+        ):
+            raise side.run.twice(row + HEADER, side.run.result(row + HEADER, line))
+
+
+class _Judged(NamedTuple):
+    """A number of changes that are alike, and their group if there is one."""
+
+    kind: ChangeKind
+    number: int
+    group: ChangeGroup | None
+
+
+def _judge(comparison: Comparison, base: _Side, head: _Side) -> dict[int, _Judged]:
+    """Judge the results that differ, once for all that are alike, and put those that are listed into a table `shown`."""
+    sql = base.part.sql
+    texts = ["BOOLEAN", "VARCHAR", "VARCHAR", "DOUBLE", "DOUBLE"]
+    sql.create_function("difference", _difference, texts, "VARCHAR", null_handling="special")
+    for name, side in (("base", base), ("head", head)):
+        sql.execute(f"""
+            CREATE TABLE {name} AS SELECT n, diff.max_ulp AS ulp, {_DID} AS did
+            FROM differing JOIN ({side.part.numbered}) AS results ON differing.of_{name} = results.row""")
+    sql.execute(f"""
+        CREATE TABLE pairs AS SELECT differing.*, base.ulp AS ulp_before, head.ulp AS ulp_after,
+            coalesce(head.ulp > base.ulp, false) AS grew, hash(place, grew, {key("base.did", "head.did")}) AS alike
+        FROM differing LEFT JOIN base USING (n) LEFT JOIN head USING (n)""")
+    judged: dict[int, _Judged] = {}
+    for alike, number, place, grew, was, now in base.part.ask("""
+        SELECT alike, number, place, grew, base.did, head.did
+        FROM (SELECT alike, count(*) AS number, min(n) AS n FROM pairs GROUP BY alike) JOIN pairs USING (alike, n)
+        LEFT JOIN base USING (n) LEFT JOIN head USING (n) ORDER BY n"""):
+        before, after = base.compared(place, was), head.compared(place, now)
+        change: Change | None
+        if before is not None and after is not None:
+            change, why = classify(before, after, ulp_grew=grew)
+        else:
+            change, why = Change.MISSING if after is None else Change.NEW, ()
+        pair, did = comparison.pairs[place], msgspec.json.decode(now or was, type=_Did)
+        if change is not None:
+            kind = ChangeKind(change, pair, did.operator, did.validity, before, after, why)
+            judged[alike] = _Judged(kind, number, comparison.add(kind, did.level, number))
+        elif did.outcome in NOT_EXECUTED:
+            inexpressible = did.outcome is Outcome.NOT_RUN and did.error == NOT_EXPRESSIBLE
+            comparison.counts[pair].neither += number * (not inexpressible)
+        else:
+            comparison.counts[pair].equal += number
+    sql.execute(
+        "CREATE TABLE judged AS SELECT unnest(?::UBIGINT[]) AS alike, unnest(?::VARCHAR[]) AS change",
+        [list(judged), [each.kind.change.value for each in judged.values()]],
+    )
+    sql.execute(f"""
+        CREATE TABLE shown AS SELECT * EXCLUDE n, row_number() OVER (ORDER BY n) - 1 AS n FROM (
+            SELECT * EXCLUDE of_base, if(of_head IS NULL, of_base, NULL) AS of_base,
+                row_number() OVER (PARTITION BY change ORDER BY n) <= {KEEP} AS kept,
+                row_number() OVER (PARTITION BY alike ORDER BY n) = 1 AS first
+            FROM pairs JOIN judged USING (alike)) WHERE kept OR first""")
+    return judged
+
+
+def _show(comparison: Comparison, base: _Side, head: _Side, judged: dict[int, _Judged]) -> None:
+    """Read the results that are listed, and the first of those that are alike: HEAD's, or BASE's where HEAD has none."""
+    for side, row in ((head, "of_head"), (base, "of_base")):
+        columns = f"alike, kept, first, ulp_before, ulp_after, {row}"
+        for alike, kept, first, ulp_before, ulp_after, at, line in side.part.taken("shown", columns, row):
+            (change, pair, _, _, before, after, why), number, group = judged[alike]
+            result = clipped(side.run.result(at + HEADER, line))
+            found = Changed(change, pair, result, before, after, ulp_before, ulp_after, why)
+            if kept:
+                comparison.kept[change].append(found)
+            if first and group is not None:
+                if not group.number:
+                    group.example = found
+                group.count(facets(result.case), number)
+
+
+def _difference(whole: bool, expected: str, actual: str, error: float | None, bound: float | None) -> str:
+    """Name the kind of a difference from columns; `whole` says that it has no first element."""
+    index = None if whole else ()
+    return difference(Diff(None, 0, 0, index, expected, actual, error, UNSET if bound is None else bound))

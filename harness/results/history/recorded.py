@@ -11,7 +11,7 @@ from harness.model.case import BEYOND, Validity
 from harness.model.header import Header
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Reading
-from harness.results.columns import ASKED, Dataset, sql_text
+from harness.results.columns import ASKED, Dataset, key, sql_text
 from harness.results.runfile import RunReader, miscounted
 from harness.results.summary import missing
 
@@ -97,7 +97,8 @@ class RecordedRuns:
                 f"operator, target, {_LEVEL}, validity, outcome, verdict, reading, placed_on, {ASKED}, count(*)",
                 "GROUP BY ALL ORDER BY ALL",
             )
-            ((doubled,),) = part.rows('count(*) - count(DISTINCT md5_number_lower(concat(target, "case")))')
+            case = key("target", '"case"')
+            ((doubled,),) = part.rows(f"count(*) - count(DISTINCT {case})")
             if doubled:
                 _find_twice(run)
             found: Counter[str] = Counter()
