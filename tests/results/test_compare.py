@@ -23,7 +23,13 @@ from harness.model.result import (
 from harness.model.signature import Signature
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
-from harness.results.compare.comparison import Change, ComparedResult, Comparison, classify
+from harness.results.compare.comparison import (
+    Change,
+    ComparedResult,
+    Comparison,
+    classify,
+    compared_result,
+)
 from harness.results.compare.joined import compare_runs
 from harness.results.compare.tables import (
     both_rows,
@@ -569,3 +575,53 @@ def test_alike_changes_are_counted_together(base: Run, head: Run) -> None:
     )
     assert "case=case2" in group.example.result.case
     assert [each.ulp_after for each in found.kept[Change.CHANGED]] == [2, 3, 2, 21, 23]
+
+
+def test_columns_hold_what_results_say(base: Run, head: Run) -> None:
+    """SQL makes the same of a result as `compared_result`."""
+    texts = [
+        "1.0 (0x3f800000)",
+        "1.0000001 (0x3f800001)",
+        "nan (0x7fc00000)",
+        "inf (0x7f800000)",
+        "-1.0 (0xbf800000)",
+    ]
+    texts += [
+        "-inf (0xff800000)",
+        "0.0 (0x0000)",
+        "-0.0 (0x8000)",
+        "3",
+        "float32[3]",
+        "float16[3]",
+        "x (0x1)",
+    ]
+    diffs = [
+        Diff(None, 1, 4, first, expected, actual, error, bound)
+        for first in (None, (0,))
+        for expected in texts
+        for actual in texts
+        for error, bound in ((msgspec.UNSET, msgspec.UNSET), (None, 1.0), (3.0, 1.0), (5.0, 1.0), (0.0, 0.0))
+    ]
+    for number, diff in enumerate(diffs):
+        head.add(f"diff{number}", O.MISMATCH)
+        head.results[-1] = msgspec.structs.replace(head.results[-1], diff=diff)
+    for outcome in (O.PASS, O.MISMATCH, O.REJECTED, O.CRASH):
+        for number, changed in enumerate(
+            (
+                {"function_nodes": 0},
+                {"function_nodes": 3},
+                {"stage": "load"},
+                {"repeats": Repeats(2, 1, {outcome.value: 2})},
+                {"repeats": Repeats(2, 1, {outcome.value: 1, "timeout": 1})},
+                {"repeats": Repeats(0, 0, {})},
+            )
+        ):
+            head.add(f"{outcome.value}{number}", outcome, error="\U0001f600\u0308" * 101)
+            head.results[-1] = msgspec.structs.replace(head.results[-1], **changed)
+    base.add("other", O.TIMEOUT, error="E" * 201)
+    found = compared(base, head)
+    (missing,), new = found.kept[Change.MISSING], found.kept[Change.NEW]
+    assert len(new) == len(head.results)
+    assert [each.after for each in new] == [compared_result(each.result, CPU.provider) for each in new]
+    assert missing.before == compared_result(missing.result, CPU.provider)
+    assert len({each.after.signature.difference for each in new if each.after}) > 8

@@ -256,13 +256,9 @@ def classify(
 
 def compared_result(result: Result, provider: str) -> ComparedResult:
     """Return what of a result is compared, on a target with this provider."""
-    where = placed(result.placed_on, bool(result.as_function), provider)
-    return ComparedResult(result.validity, recorded_signature(result), where, result.flaky)
-
-
-def placed(on: str | None, as_function: bool, provider: str) -> str:
-    """Say where a node ran, on a target with this provider."""
-    return (OWN if on == provider else on or "") + ", as a function" * as_function
+    placed = OWN if result.placed_on == provider else result.placed_on or ""
+    placed += ", as a function" * bool(result.as_function)
+    return ComparedResult(result.validity, recorded_signature(result), placed, result.flaky)
 
 
 def _both_differ(before: str, after: str) -> bool:

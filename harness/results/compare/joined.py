@@ -11,14 +11,15 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from harness.model.case import BEYOND, Validity
+from harness.model.case import BEYOND
 from harness.model.facets import facets
-from harness.model.result import NOT_EXPRESSIBLE, Diff, Error
-from harness.model.signature import difference, signature_of
+from harness.model.result import NOT_EXPRESSIBLE, Diff
+from harness.model.signature import difference
 from harness.model.verdict import NOT_EXECUTED, Outcome
 from harness.results.columns import Dataset, RunColumns, key, sql_text
 from harness.results.compare.comparison import (
     KEEP,
+    OWN,
     Change,
     Changed,
     ChangeGroup,
@@ -26,7 +27,6 @@ from harness.results.compare.comparison import (
     ComparedResult,
     Comparison,
     classify,
-    placed,
 )
 from harness.results.counted import HEADER, count_columns
 from harness.results.runfile import RunReader
@@ -40,24 +40,7 @@ _DIFFERENCE = """CASE WHEN diff IS NULL THEN '' WHEN diff.expected IS NOT NULL A
 _EXECUTED, _NEITHER, _INEXPRESSIBLE, _DAMAGED = 0, 1, 2, 3
 
 
-class _Did(msgspec.Struct, array_like=True, frozen=True):
-    """What groups of changes are made of, of one result; a case's opset and inputs follow."""
-
-    operator: str
-    validity: Validity
-    level: str
-    outcome: Outcome
-    stage: str | None
-    error: str | None
-    difference: str
-    placed_on: str | None
-    as_function: bool
-    flaky: bool
-
-
-_DID = f"""json_array(operator, validity, coalesce(levels['directml'], '{BEYOND}'), outcome, stage, error."class", {_DIFFERENCE},
-    placed_on, function_nodes IS NOT NULL, coalesce(len(list_filter(map_keys(repeats.outcomes), lambda each: each != outcome)) > 0, false),
-    opset, inputs)::VARCHAR"""
+_FLAKY = "coalesce(len(list_filter(map_keys(repeats.outcomes), lambda each: each != outcome)) > 0, false)"
 
 
 def compare_runs(base: RunReader, head: RunReader) -> Comparison:
@@ -87,16 +70,12 @@ class _Side(NamedTuple):
     def keyed(self) -> str:
         """Return a SELECT of the results that are compared: `key`, `place` of the pair, `did` for what is compared,
         `code` for what it counts as where that is the same, `row`. Those of other targets are there if they are damaged."""
-        infos = self.run.header.targets
         place = " ".join(f"WHEN {sql_text(name)} THEN {place}" for place, name in enumerate(self.targets))
-        own = " ".join(
-            f"WHEN {sql_text(name)} THEN {sql_text(infos[name].provider)}" for name in self.targets
-        )
         whole = """starts_with("case", operator || '@')"""
         absent = ", ".join(sql_text(each.value) for each in NOT_EXECUTED)
         texts = (
             *_TEXTS,
-            f"nullif(placed_on, CASE target {own} END)",
+            f"nullif(placed_on, {self.own})",
             *(f"if({each} IS NULL, NULL, {each}::VARCHAR)" for each in _STRUCTS),
         )
         return f"""
@@ -106,15 +85,22 @@ class _Side(NamedTuple):
                 THEN {_INEXPRESSIBLE} WHEN outcome IN ({absent}) THEN {_NEITHER} ELSE {_EXECUTED} END AS code
             FROM (SELECT *, CASE target {place} END AS place FROM ({self.part.numbered})) WHERE place IS NOT NULL OR NOT {whole}"""
 
-    def compared(self, place: int, text: str | None) -> ComparedResult | None:
-        """Return what of a result is compared, None where there is none."""
-        if text is None:
-            return None
-        did = msgspec.json.decode(text, type=_Did)
-        error = None if did.error is None else Error(did.error)
-        signature = signature_of(did.outcome, did.stage, error, None)._replace(difference=did.difference)
-        where = placed(did.placed_on, did.as_function, self.run.header.targets[self.targets[place]].provider)
-        return ComparedResult(did.validity, signature, where, did.flaky)
+    @property
+    def own(self) -> str:
+        """Return SQL for the provider of a result's target."""
+        infos = self.run.header.targets
+        own = " ".join(
+            f"WHEN {sql_text(name)} THEN {sql_text(infos[name].provider)}" for name in self.targets
+        )
+        return f"CASE target {own} END"
+
+    @property
+    def compared(self) -> str:
+        """Return SQL for a result's `ComparedResult` as JSON, as `compared_result` makes it."""
+        placed = f"if(placed_on = {self.own}, '{OWN}', coalesce(placed_on, '')) || if(function_nodes IS NULL, '', ', as a function')"
+        error = """coalesce(left(error."class", 200), '')"""
+        signature = f"json_array(outcome, coalesce(stage, ''), {error}, {_DIFFERENCE})"
+        return f"json_array(validity, {signature}, {placed}, {_FLAKY})::VARCHAR"
 
 
 def _join(comparison: Comparison, base: _Side, head: _Side) -> None:
@@ -177,27 +163,30 @@ def _judge(comparison: Comparison, base: _Side, head: _Side) -> dict[int, _Judge
     sql.create_function("difference", _difference, texts, "VARCHAR", null_handling="special")
     for name, side in (("base", base), ("head", head)):
         sql.execute(f"""
-            CREATE TABLE {name} AS SELECT n, diff.max_ulp AS ulp, {_DID} AS did
+            CREATE TABLE {name} AS SELECT n, operator, coalesce(levels['directml'], '{BEYOND}') AS level,
+                diff.max_ulp AS ulp, {side.compared} AS did, hash(opset, {key("operator", "level", "inputs", "did")}) AS alike
             FROM differing JOIN ({side.part.numbered}) AS results ON differing.of_{name} = results.row""")
-    sql.execute(f"""
+    sql.execute("""
         CREATE TABLE pairs AS SELECT differing.*, base.ulp AS ulp_before, head.ulp AS ulp_after,
-            coalesce(head.ulp > base.ulp, false) AS grew, hash(place, grew, {key("base.did", "head.did")}) AS alike
+            coalesce(head.ulp > base.ulp, false) AS grew, hash(place, grew, base.alike, head.alike) AS alike
         FROM differing LEFT JOIN base USING (n) LEFT JOIN head USING (n)""")
     judged: dict[int, _Judged] = {}
-    for alike, number, place, grew, was, now in base.part.ask("""
-        SELECT alike, number, place, grew, base.did, head.did
+    decode = msgspec.json.Decoder(ComparedResult).decode
+    for alike, number, place, grew, operator, level, was, now in base.part.ask("""
+        SELECT alike, number, place, grew, coalesce(head.operator, base.operator), coalesce(head.level, base.level), base.did, head.did
         FROM (SELECT alike, count(*) AS number, min(n) AS n FROM pairs GROUP BY alike) JOIN pairs USING (alike, n)
         LEFT JOIN base USING (n) LEFT JOIN head USING (n) ORDER BY n"""):
-        before, after = base.compared(place, was), head.compared(place, now)
+        before, after = (None if text is None else decode(text) for text in (was, now))
         change: Change | None
         if before is not None and after is not None:
             change, why = classify(before, after, ulp_grew=grew)
         else:
             change, why = Change.MISSING if after is None else Change.NEW, ()
-        pair, did = comparison.pairs[place], msgspec.json.decode(now or was, type=_Did)
+        pair, did = comparison.pairs[place], after or before
+        assert did is not None
         if change is not None:
-            kind = ChangeKind(change, pair, did.operator, did.validity, before, after, why)
-            judged[alike] = _Judged(kind, number, comparison.add(kind, did.level, number))
+            kind = ChangeKind(change, pair, operator, did.validity, before, after, why)
+            judged[alike] = _Judged(kind, number, comparison.add(kind, level, number))
         elif did.outcome in NOT_EXECUTED:
             inexpressible = did.outcome is Outcome.NOT_RUN and did.error == NOT_EXPRESSIBLE
             comparison.counts[pair].neither += number * (not inexpressible)
