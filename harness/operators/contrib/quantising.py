@@ -54,7 +54,8 @@ def _joined(call: Call) -> tuple[Shape, ...]:
     shapes = list(call.shapes[2::3])
     axis = call.parameter("axis")
     found = list(shapes[0])
-    found[axis] = sum(shape[axis] for shape in shapes)
+    if -len(found) <= axis < len(found):
+        found[axis] = sum(shape[axis] for shape in shapes)
     return (tuple(found),)
 
 

@@ -164,7 +164,10 @@ def unlike_trees(call: Call) -> str | None:
     """Return the rule that the attributes of trees break."""
     get = call.parameter
     wanted = get("nodes_featureids", ())
-    if not 0 <= min(wanted, default=0) <= max(wanted, default=0) < columns(call):
+    compared = [
+        n for n, mode in zip(wanted, listed_tensor(get("nodes_modes", ())), strict=False) if mode != "LEAF"
+    ]
+    if not 0 <= min(compared, default=0) <= max(compared, default=0) < columns(call):
         return "X has the features that nodes compare"
     of = (
         "leaf"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape, Undefined
 from harness.operators.computing import Computing
 from harness.operators.formulas import Either, bounded, decided
 from harness.operators.pooling.windows import Window, Windowed, members, widened, window
@@ -115,6 +115,8 @@ def lp_pool(x: Any, call: Call, p: int = 2) -> Any:
 
 def norm(x: Any, axes: Shape, p: int, keepdims: bool = False) -> Any:
     """(sum |x| ** p) ** (1 / p)."""
+    if p < 1:
+        raise Undefined("what an order below 1 makes of a norm")
     if p == 1:
         return abs(x).sum(axes, keepdims)
     return (abs(x) ** float(p)).sum(axes, keepdims) ** (1 / p)

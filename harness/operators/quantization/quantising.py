@@ -212,6 +212,10 @@ class Quantising(Computing):
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes of scales and zero points."""
+        for name, floats in (("precision", True), ("output_dtype", False)):
+            asked = BY_ONNX_NUMBER.get(call.parameter(name) or 1)
+            if asked is None or (floats and not asked.is_float):
+                return f"{name} is a type of {'floats' if floats else 'the output'}"
         shape, scale = call.shapes[:2]
         one = {(), (1,)}  # which ONNX's own cases have beside each other
         if len(call.shapes) > 2 and call.shapes[2] != scale and not {scale, call.shapes[2]} <= one:

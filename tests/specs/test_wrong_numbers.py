@@ -1,0 +1,42 @@
+"""The generated invalid cases of numbers that attributes cannot have."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.model.case import Case, Validity
+from harness.operators import OPERATORS
+from harness.specs.coverage.wrong_numbers import WRONG
+from harness.specs.sweeps.calls import call_of, case_inputs
+from tests.plans import plan_of
+
+
+def generated(operator: str) -> dict[str, Case]:
+    """Return them by the attribute and the word of its value."""
+    made = [case for case in plan_of(operator).literals if "a number of an attribute" in (case.source or "")]
+    return {case.id.partition("case=kind_")[2].partition(";")[0]: case for case in made}
+
+
+@pytest.mark.parametrize("operator", ["Conv", "Gemm", "Split", "com.microsoft.GroupQueryAttention"])
+def test_each_breaks_the_rule_that_it_names(operator: str) -> None:
+    for case in generated(operator).values():
+        call = call_of(case)
+        tensors = dict(zip(call.inputs, case_inputs(call, case, 0), strict=True))
+        assert case.validity is Validity.INVALID
+        assert OPERATORS[operator].broken(call, tensors) == case.rule
+
+
+def test_integers_get_three_values_and_lists_two() -> None:
+    made = generated("Conv")
+    values = {word: made[f"group_{word}"].attributes["group"] for word in WRONG}
+    assert values == {"zero": 0, "negative": -1, "33_bits": 2**32 + 1}
+    strides = made["strides_zero"].attributes["strides"]
+    assert isinstance(strides, tuple)
+    assert strides[-1] == 0
+    assert "strides_33_bits" not in made
+
+
+def test_a_value_that_another_case_has_is_not_generated() -> None:
+    """A valid call has pads of 0, a valid axis is below 0, and invalid sweeps have the axis 2**32."""
+    assert "pads_zero" not in generated("Conv")
+    assert not {"axis_negative", "axis_33_bits"} & generated("Softmax").keys()
