@@ -191,10 +191,7 @@ def _rank(operator: Operator, base: Witness) -> tuple[object, ...]:
     those that leave out the least."""
     case, call, _ = base
     types = {name.split(".")[0]: each.dtype for name, each in call.inputs.items()}
-    kernels = [
-        registered(TargetInfo(provider), case.operator, case.opset, types) not in ("yes", "device")
-        for provider in (CPU, DML)
-    ]
+    kernels = [lacks_kernel(base, provider) for provider in (CPU, DML)]
     options = case.options
     plain = Options(outputs=options.outputs, omit=options.omit, optionals=options.optionals)
     return (
@@ -208,6 +205,13 @@ def _rank(operator: Operator, base: Witness) -> tuple[object, ...]:
         _USUAL not in types.values(),
         sum(map(prod, call.shapes)),
     )
+
+
+def lacks_kernel(base: Witness, provider: str) -> bool:
+    """Say whether a provider has no kernel for a case."""
+    types = {name.split(".")[0]: each.dtype for name, each in base.call.inputs.items()}
+    answer = registered(TargetInfo(provider), base.case.operator, base.case.opset, types)
+    return answer not in ("yes", "device")
 
 
 def _flat(base: Witness, name: str) -> bool:

@@ -18,8 +18,10 @@ import numpy as np
 from harness.model.case import Case, Options, Tensor, TensorSpec, Validity, Value
 from harness.model.caseid import CaseKey
 from harness.model.onnx_schemas import operator_schema
+from harness.model.target_info import CPU
 from harness.operators.base import Call
 from harness.operators.directml.levels import levels_of
+from harness.specs.coverage.kind_cases import lacks_kernel
 from harness.specs.coverage.kinds import SeenKinds, Witness
 from harness.specs.reading.literal_cases import literal_id
 from harness.specs.reading.load import LoadedSpec
@@ -71,12 +73,13 @@ def _words(value: Value) -> Iterator[str]:
 
 
 def _rank(base: Witness) -> tuple[object, ...]:
-    """Return what orders bases: those that are plain, of float32 and small first."""
+    """Return what orders bases: those that the CPU provider has a kernel for, plain, of float32 and small first."""
     case, call, _ = base
     options = case.options
     plain = Options(outputs=options.outputs, omit=options.omit, optionals=options.optionals)
     types = {each.dtype for each in call.inputs.values()}
     return (
+        lacks_kernel(base, CPU),
         options != plain,
         "float32" not in types,
         len(types),
