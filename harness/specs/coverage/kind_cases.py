@@ -96,7 +96,7 @@ def _made_of_missing(seen: SeenKinds, written: Container[str]) -> Iterator[Case]
             continue
         made = _made(seen, ranked, cell)
         if made is not None:
-            seen.judged.update(seen.cells(made, 0))
+            seen.count(made)
             yield made
 
 
@@ -118,8 +118,7 @@ def _made_in_modes(seen: SeenKinds) -> Iterator[Case]:
             continue
         for cell in cells:
             if cell not in seen.by_mode.get(mode, ()) and (made := _made(seen, own, cell)) is not None:
-                for each in seen.cells(made, 0):
-                    seen.count_by_mode(made, each)
+                seen.count(made)
                 yield made
 
 

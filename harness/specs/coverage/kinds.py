@@ -157,11 +157,16 @@ class SeenKinds:
             if case.validity is Validity.UNSPECIFIED and cell[1] in FLOATS + INTEGERS + NARROW:
                 self.open.setdefault(cell, case.rule or "")
             elif case.validity is not Validity.UNSPECIFIED:
-                self.judged.add(cell)
-                self.count_by_mode(case, cell)
+                self._count(case, cell)
 
-    def count_by_mode(self, case: Case, cell: Cell) -> None:
-        """Count a kind of elements of a valid case for each of its modes."""
+    def count(self, case: Case) -> None:
+        """Count the cells of a generated case."""
+        for cell in self.cells(case, 0):
+            self._count(case, cell)
+
+    def _count(self, case: Case, cell: Cell) -> None:
+        """Count a cell, and a kind of elements of a valid case for each of its modes."""
+        self.judged.add(cell)
         if case.validity is Validity.VALID and cell[1] in IN_MODES:
             for mode in modes_of(case):
                 self.by_mode.setdefault(mode, set()).add(cell)

@@ -12,6 +12,7 @@ import msgspec
 
 from harness.model.case import DEPLOYMENTS, Case, Optimization, Optionals, Options, Shapes, TensorSpec, Value
 from harness.model.caseid import input_term, option_terms, value_text
+from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.operators import elements
 from harness.operators.base import Undefined
 from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, plain
@@ -101,7 +102,7 @@ def misfit(case: Case) -> str | None:
             return f"{each.dtype} has no values of the kind {each.values}"
     try:
         call_of(case)
-    except (Unfit, LiteralError) as error:
+    except (Unfit, LiteralError, OpsetUnavailable, UnknownOperator) as error:
         return str(error)
     except Undefined:
         return None  # of these elements alone
