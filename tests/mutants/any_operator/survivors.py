@@ -85,7 +85,7 @@ SURVIVORS = (
     Survivor("ai.onnx.ml.*", "float64 with inputs .*", "results are float32, or decided by whole numbers"),
     Survivor("ai.onnx.ml.Binarizer", "float.* with outputs .*", "0 and 1 have one digit"),
     Survivor("ai.onnx.ml.OneHotEncoder", "float.* digits", "categories are whole numbers"),
-    Survivor("ai.onnx.ml.OneHotEncoder", "zeros ignored", "what is no category is an error where zeros is 0"),
+    Survivor("ai.onnx.ml.OneHotEncoder", "zeros (ignored|always 1)", "what is no category is an error where zeros is 0"),
     Survivor("ai.onnx.ml.LabelEncoder", "X of (int16|int32) .*", "pairs of keys and values alone have kernels of them"),
     Survivor("ai.onnx.ml.FeatureVectorizer", "inputdimensions ignored", "the inputs have their sizes"),
     Survivor("ai.onnx.ml.DictVectorizer", "an initializer", "a map is none"),
