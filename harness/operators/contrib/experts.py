@@ -74,11 +74,9 @@ def moe(
     every = stack(found, axis=1)
     order = np.argsort(-router_probs.value, axis=-1, kind="stable")
     k = call.parameter("k")
-    best, next_best = order[:, :k], order[:, k - 1 : k + 1]
-    tied = take_along_axis(router_probs, next_best, axis=-1).value
-    open_ = (tied[:, :1] == tied[:, 1:]).any(
-        -1, keepdims=True
-    )  # the document does not say which of equal experts count
+    best, last_two = order[:, :k], np.take_along_axis(router_probs.value, order[:, k - 1 : k + 1], axis=-1)
+    # the document does not say which of equal experts count
+    open_ = (last_two[:, :1] == last_two[:, 1:]).any(-1, keepdims=True)
     rated = softmax(router_probs, -1) if router_weights is None else router_weights
     p = take_along_axis(rated, best, axis=-1)
     p = p / p.sum(-1, keepdims=True) if call.parameter("normalize_routing_weights") else p

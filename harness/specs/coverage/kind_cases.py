@@ -17,7 +17,7 @@ from math import prod
 import msgspec
 import numpy as np
 
-from harness.model.case import CONSTANTS, Case, Options, Tensor, TensorSpec
+from harness.model.case import CONSTANTS, Case, Options, Tensor, TensorSpec, Validity
 from harness.model.caseid import CaseKey, option_terms
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx
@@ -179,7 +179,9 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
     )
     for each in islice(changed, _TRIED):
         if _claimed(seen, each.call, each.tensors, _LONG if kind in EXTENTS else _LARGE):
-            made = _case(seen.spec, each.case, cell, each.tensors)
+            source = f"{' '.join(cell)}, a kind of input that no other case has"
+            options = _options(each.case.options, cell, each.tensors)
+            made = written_out(seen.spec, each.case, _name(cell), each.tensors, options, source)
             if cell in seen.cells(made, 0):
                 return made
     return None
@@ -249,25 +251,24 @@ def _claimed(seen: SeenKinds, call: Call, tensors: Mapping[str, Tensor], most: i
     return any(not isinstance(each, Approx) or each.claims for each in expected)
 
 
-def _case(spec: LoadedSpec, base: Case, cell: Cell, tensors: Mapping[str, Tensor]) -> Case:
-    """Return a base with other tensors, written out."""
+def written_out(
+    spec: LoadedSpec, base: Case, name: str, tensors: Mapping[str, Tensor], options: Options, source: str,
+    broken: str | None = None,
+) -> Case:  # fmt: skip
+    """Return a base with these tensors as a literal case of a name; invalid by the rule that it breaks, if one is given."""
     specs = tuple(
         TensorSpec(each, given.dtype, given.array.shape, "literal") for each, given in tensors.items()
     )
-    options = Options(
-        initializer=_initializer(base.options, cell, specs),
-        outputs=base.options.outputs,
-        omit=base.options.omit,
-        optionals=base.options.optionals,
-    )
     made = Case(
-        id=literal_id(base.operator, base.opset, _name(cell), specs, base.attributes, options),
+        id=literal_id(base.operator, base.opset, name, specs, base.attributes, options),
         operator=base.operator,
         opset=base.opset,
         attributes=base.attributes,
         inputs=specs,
         options=options,
-        source=f"{' '.join(cell)}, a kind of input that no other case has; made from {CaseKey.of(base.id).origin}",
+        validity=Validity.VALID if broken is None else Validity.INVALID,
+        rule=broken,
+        source=f"{source}; made from {CaseKey.of(base.id).origin}",
         literals=tuple(np.asarray(given.array) for given in tensors.values()),
         lowers_to=spec.directml,
     )
@@ -280,15 +281,23 @@ def _name(cell: Cell) -> str:
     return f"{PREFIX}{name}_{written}" if name else f"{PREFIX}{written}"
 
 
-def _initializer(options: Options, cell: Cell, specs: Iterable[TensorSpec]) -> str | None:
+def _options(base: Options, cell: Cell, tensors: Iterable[str]) -> Options:
+    """Return the options of a base that a changed case keeps."""
+    return Options(
+        initializer=_initializer(base, cell, tensors),
+        outputs=base.outputs,
+        omit=base.omit,
+        optionals=base.optionals,
+    )
+
+
+def _initializer(options: Options, cell: Cell, tensors: Iterable[str]) -> str | None:
     """Return the inputs that are initializers: those of the base without the changed one, or that one as well."""
     name, kind = cell
     if options.initializer == CONSTANTS:
         return options.initializer
     given = (options.initializer or "").split(",")
     kept = [
-        each.name
-        for each in specs
-        if (kind == INITIALIZER if each.name.split(".")[0] == name else each.name in given)
+        each for each in tensors if (kind == INITIALIZER if each.split(".")[0] == name else each in given)
     ]
     return ",".join(kept) or None

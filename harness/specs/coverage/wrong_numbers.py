@@ -15,15 +15,11 @@ from math import prod
 import msgspec
 import numpy as np
 
-from harness.model.case import Case, Options, Tensor, TensorSpec, Validity, Value
-from harness.model.caseid import CaseKey
+from harness.model.case import Case, Options, Validity, Value
 from harness.model.onnx_schemas import operator_schema
 from harness.model.target_info import CPU
-from harness.operators.base import Call
-from harness.operators.directml.levels import levels_of
-from harness.specs.coverage.kind_cases import lacks_kernel
+from harness.specs.coverage.kind_cases import PREFIX, lacks_kernel, written_out
 from harness.specs.coverage.kinds import SeenKinds, Witness
-from harness.specs.reading.literal_cases import literal_id
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps.calls import call_of
 
@@ -61,15 +57,8 @@ def _words(value: Value) -> Iterator[str]:
     """Yield the words for which a value of an attribute has a number."""
     for each in value if isinstance(value, tuple) else (value,):
         if isinstance(each, int):
-            yield from (
-                ("zero",)
-                if each == 0
-                else ("negative",)
-                if each < 0
-                else ("33_bits",)
-                if each >= 2**31
-                else ()
-            )
+            held = {"zero": each == 0, "negative": each < 0, "33_bits": each >= 2**31}
+            yield from (word for word, has in held.items() if has)
 
 
 def _rank(base: Witness) -> tuple[object, ...]:
@@ -109,32 +98,11 @@ def _changed(seen: SeenKinds, base: Witness, name: str, word: str) -> Case | Non
             asked = call_of(changed)
             rule = seen.operator.broken(asked, tensors)
             seen.operator.family.output_shapes(seen.operator, asked)
-            return (
-                None
-                if rule is None
-                else _case(seen.spec, changed, asked, tensors, f"kind_{name}_{word}", rule)
+            if rule is None:
+                return None
+            source = "a number of an attribute that breaks a rule"
+            return written_out(
+                seen.spec, changed, f"{PREFIX}{name}_{word}", tensors, case.options, source, rule
             )
     except (ArithmeticError, IndexError, KeyError, MemoryError, TypeError, ValueError):
         return None  # what rules cannot be asked of
-
-
-def _case(
-    spec: LoadedSpec, changed: Case, call: Call, tensors: Mapping[str, Tensor], name: str, rule: str
-) -> Case:
-    specs = tuple(
-        TensorSpec(each, given.dtype, given.array.shape, "literal") for each, given in tensors.items()
-    )
-    made = Case(
-        id=literal_id(changed.operator, changed.opset, name, specs, changed.attributes, changed.options),
-        operator=changed.operator,
-        opset=changed.opset,
-        attributes=changed.attributes,
-        inputs=specs,
-        options=changed.options,
-        validity=Validity.INVALID,
-        rule=rule,
-        source=f"a number of an attribute that breaks a rule; made from {CaseKey.of(changed.id).origin}",
-        literals=tuple(np.asarray(given.array) for given in tensors.values()),
-        lowers_to=spec.directml,
-    )
-    return msgspec.structs.replace(made, levels=levels_of(made, call))
