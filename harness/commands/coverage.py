@@ -194,6 +194,7 @@ _COLUMNS = (
     *("NaN1", "NaNn", "NaN*", "inf", "-inf", "-0", "sub", "huge", "fine", "least", "most"),
     *("e4", "e4z", "e5", "e5z", "u4", "i4", "f4", "e8", "u2", "i2"),
     *("0..", ".0.", "..0", "...0", "()", "r5", ">16", ">64", ">256", ">1k", "init", "out"),
+    *("zero", "-1", "2^32"),
     *("same", "more", "less", "undecl"),
 )
 """What the matrix calls the kinds of input, in their order."""
@@ -218,6 +219,8 @@ def _matrix(counts: Sequence[KindCount], *, missing: bool) -> Iterator[str]:
     covered, lacking, reasons = (sum(len(each[n]) for each in counts) for n in (1, 2, 3))
     possible = covered + lacking
     yield f"{covered:,} of {possible:,} possible cells have a case; {reasons:,} more have a reason why none can"
+    in_modes, could = (sum(each.in_modes[n] for each in counts) for n in (0, 1))
+    yield f"{in_modes:,} of {could:,} kinds of elements in a mode of their operator have a case"
 
 
 def _rows(count: KindCount) -> Iterator[tuple[str, dict[str, str]]]:

@@ -26,7 +26,6 @@ from harness.specs.cache import kept_plans
 from harness.specs.cache.kept_plans import KeptCalls, KeptPlan
 from harness.specs.cache.planning import plan_ahead
 from harness.specs.coverage.kind_cases import is_of_kind, kind_cases
-from harness.specs.coverage.wrong_numbers import wrong_number_cases
 from harness.specs.graphs.deployments import graph_cases
 from harness.specs.reading.literal_cases import literal_cases
 from harness.specs.reading.load import LoadedSpec
@@ -317,8 +316,7 @@ def _planned(
         own = tuple(written)
         written.extend(api_cases(spec, own, sweeps))
         if keeps:
-            for generated in (kind_cases, wrong_number_cases):
-                written.extend(generated(spec, chain(own, *(sweep.cases(Counter()) for sweep in sweeps))))
+            written.extend(kind_cases(spec, chain(own, *(sweep.cases(Counter()) for sweep in sweeps))))
         else:  # those that the default cases lack
             default, _ = _planned(spec, operator, [], everything=False, thorough=False)
             written.extend(case for case in default if is_of_kind(case))

@@ -106,7 +106,7 @@ def test_the_command_prints_a_matrix_and_what_is_missing(tmp_path: Path) -> None
     assert "  no case: Conv undeclared" in lines
     assert "  none can: X subnormal: whether subnormals are zero" in lines
     total = len(found.covered) + len(found.missing)
-    assert lines[-1].startswith(f"{len(found.covered)} of {total} possible cells have a case; ")
+    assert lines[-2].startswith(f"{len(found.covered)} of {total} possible cells have a case; ")
     printed = json.loads(harness("coverage", spec, "--kinds", "--json").out)
     assert ["W", "scalar", "W has the rank of X"] in printed["reasons"]
 

@@ -6,14 +6,18 @@ import pytest
 
 from harness.model.case import Case, Validity
 from harness.operators import OPERATORS
-from harness.specs.coverage.wrong_numbers import WRONG
+from harness.specs.coverage.kinds import NUMBERS
 from harness.specs.sweeps.calls import call_of, case_inputs
 from tests.plans import plan_of
 
 
 def generated(operator: str) -> dict[str, Case]:
     """Return them by the attribute and the word of its value."""
-    made = [case for case in plan_of(operator).literals if "a number of an attribute" in (case.source or "")]
+    made = [
+        case
+        for case in plan_of(operator).literals
+        if (case.source or "").partition(",")[0].partition(" ")[2] in NUMBERS
+    ]
     return {case.id.partition("case=kind_")[2].partition(";")[0]: case for case in made}
 
 
@@ -28,7 +32,7 @@ def test_each_breaks_the_rule_that_it_names(operator: str) -> None:
 
 def test_integers_get_three_values_and_lists_two() -> None:
     made = generated("Conv")
-    values = {word: made[f"group_{word}"].attributes["group"] for word in WRONG}
+    values = {word: made[f"group_{word}"].attributes["group"] for word in ("zero", "negative", "33_bits")}
     assert (values["zero"], values["negative"]) == (0, -1)
     assert isinstance(values["33_bits"], int)
     assert 0 < values["33_bits"] - 2**32 < 10  # what stood there

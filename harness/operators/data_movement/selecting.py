@@ -157,7 +157,9 @@ class Reversing(Family):
     def _wrong_axes(self, call: Call) -> str | None:
         if rank(call) < 2:
             return "rank r >= 2"
-        return None if sorted(self.axes(call)) == [0, 1] else "one of the axes is 0, the other 1"
+        return (
+            None if sorted(self.axes(call)) == [0, 1] else "batch_axis and time_axis are 0 and 1, or 1 and 0"
+        )
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Lengths by where they lie; data takes any bits."""

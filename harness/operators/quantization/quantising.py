@@ -96,12 +96,13 @@ def _saturated(rounded: Any, offset: Any, dtype: str) -> Array:
 
 def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
     """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every
-    integer within the bound; of NaN 0, the zero point, the least or the greatest integer."""
+    integer within the bound; of NaN, and of infinity where the bound admits both signs, 0, the zero point, the least or the
+    greatest integer."""
     limits = DTYPES[dtype].limits
     low = limits.min - np.max(zero, initial=limits.min)
     high = limits.max - np.min(zero, initial=limits.max)
     least, most = (np.clip(np.rint(value.value + by), low, high) for by in (-value.error, value.error))
-    unknown = np.isnan(value.value)
+    unknown = np.isnan(least) | np.isnan(most)
     steps = int(np.max(most - least, initial=0, where=~unknown))
     numbers = [
         np.clip(np.rint(value.value), low, high),

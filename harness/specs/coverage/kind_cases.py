@@ -1,10 +1,11 @@
-"""Generates a case for each kind of elements and of shapes that an input could have, for each input as an initializer,
-and for each kind of session, where no case of its operator has it.
+"""Generates a case for each kind of elements and of shapes that an input could have, for each input as an initializer, for each
+number of an attribute that breaks a rule, and for each kind of session, where no case of its operator has it.
 
-It is an existing valid case with an input changed, and with it those that share its extents; or an existing case in another session:
-after another call, or, for each rule that an invalid case breaks, with undeclared shapes. The cells are those of `kinds`, by
-which `harness coverage --kinds` counts: what is generated and what is counted cannot differ. A changed call that breaks a
-rule, or of which the formula claims no result, becomes no case, and its cell stays open.
+It is an existing valid case with an input changed, and with it those that share its extents, or with an attribute changed; or an
+existing case in another session: after another call, or, for each rule that an invalid case breaks, with undeclared shapes. The
+cells are those of `kinds`, by which `harness coverage --kinds` counts: what is generated and what is counted cannot differ. A
+number makes an invalid case. Of the others, a changed call that breaks a rule, or of which the formula claims no result, becomes
+no case, and its cell stays open.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from harness.specs.coverage.kinds import (
     EMPTY,
     EXTENTS,
     FLOATS,
-    IN_MODES,
     INITIALIZER,
     INTEGERS,
     LEFT_OUT,
+    NUMBERS,
     RANKS,
     SESSIONS,
     UNDECLARED,
@@ -44,6 +45,7 @@ from harness.specs.coverage.kinds import (
     can_change,
     changed_calls,
     count_kinds,
+    mode_cells,
     modes_of,
 )
 from harness.specs.coverage.left_out import reasons
@@ -52,7 +54,7 @@ from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps import sessions
 from harness.specs.sweeps.calls import call_of
 
-GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER, LEFT_OUT)
+GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER, LEFT_OUT, *NUMBERS)
 """The kinds that cases are generated of, an extent before those that it has as well."""
 PREFIX = "kind_"
 """What the names of generated cases begin with: the query `case=kind_*` selects them."""
@@ -63,8 +65,6 @@ _BASES = 60
 _SEVERAL, _LARGE, _LONG = 3, 10_000, 50_000
 """Elements of an input whose first differs from its last; elements of which no result is computed here, and where an
 extent is long."""
-_MODES = 16
-"""The most values of an attribute that are modes; an attribute of more is a text such as Einsum's equation."""
 _USUAL = "float32"
 _BEYOND = (*INTEGERS, "inf", "-inf", "largest")
 """Kinds that make an output too large to compute where elements alone decide how large it is."""
@@ -90,11 +90,12 @@ def _made_of_missing(seen: SeenKinds, written: Container[str]) -> Iterator[Case]
     """Yield a case for each missing cell that a valid case can be changed to have, and count its cells: of a case of
     rank 5 a later round makes those without elements in its other dimensions."""
     ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
+    plain = sorted(seen.valid, key=partial(_rank, seen.operator, fewest=True))
     missing = (cell for cell in count_kinds(seen).missing if cell[1] in GENERATED)
     for cell in sorted(missing, key=lambda cell: EXTENTS.get(cell[1], 0), reverse=True):
         if cell in seen.judged or _name(cell) in written:
             continue
-        made = _made(seen, ranked, cell)
+        made = _made(seen, plain if cell[1] in NUMBERS else ranked, cell)
         if made is not None:
             seen.count(made)
             yield made
@@ -107,17 +108,12 @@ def _made_in_modes(seen: SeenKinds) -> Iterator[Case]:
     for witness in ranked:
         for mode in modes_of(witness.case):
             bases.setdefault(mode, []).append(witness)
-    told = reasons(seen.operator.name)
-    cells = [
-        cell
-        for cell in count_kinds(seen).covered
-        if cell[1] in IN_MODES and cell not in seen.open and " ".join(cell) not in told
-    ]
-    for mode, own in bases.items():
-        if not 2 <= sum(name == mode[0] for name, _ in bases) <= _MODES:
-            continue
+    for mode, cells in mode_cells(seen).items():
         for cell in cells:
-            if cell not in seen.by_mode.get(mode, ()) and (made := _made(seen, own, cell)) is not None:
+            if (
+                cell not in seen.by_mode.get(mode, ())
+                and (made := _made(seen, bases[mode], cell)) is not None
+            ):
                 seen.count(made)
                 yield made
 
@@ -171,48 +167,44 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
         )
     elif kind in FLOATS + INTEGERS:
         own.sort(key=lambda each: (_few(each, name), not _finite(each)))
+    elif kind in NUMBERS:
+        own.sort(key=lambda each: name not in each.case.attributes)
     changed = (
-        each
-        for base in own[:_BASES]
+        (each, rule)
+        for base in (own if kind in NUMBERS else own[:_BASES])
         for each, rule in changed_calls(seen.operator, base, name, kind)
-        if rule is None
+        if (seen.forbids(rule, name) if kind in NUMBERS else rule is None)
     )
-    for each in islice(changed, _TRIED):
-        if _claimed(seen, each.call, each.tensors, _LONG if kind in EXTENTS else _LARGE):
-            source = f"{' '.join(cell)}, a kind of input that no other case has"
-            options = _options(each.case.options, cell, each.tensors)
-            made = written_out(seen.spec, each.case, _name(cell), each.tensors, options, source)
-            if cell in seen.cells(made, 0):
+    for each, rule in islice(changed, _TRIED):
+        if rule or _claimed(seen, each.call, each.tensors, _LONG if kind in EXTENTS else _LARGE):
+            made = _written_out(seen, each, cell)
+            invalid = made.validity is Validity.INVALID
+            if cell in seen.cells(made, 0) and invalid == seen.forbids(made.rule, name) == (kind in NUMBERS):
                 return made
     return None
 
 
-def _rank(operator: Operator, base: Witness) -> tuple[object, ...]:
+def _rank(operator: Operator, base: Witness, *, fewest: bool = False) -> tuple[object, ...]:
     """Return what orders bases: those that providers have kernels for first, then those whose inputs have elements, then
-    those that leave out the least."""
+    those that leave out the least, or that give the fewest element types, inputs and attributes."""
     case, call, _ = base
     types = {name.split(".")[0]: each.dtype for name, each in call.inputs.items()}
-    kernels = [lacks_kernel(base, provider) for provider in (CPU, DML)]
+    asked = (registered(TargetInfo(each), case.operator, case.opset, types) for each in (CPU, DML))
+    lacking = [answer not in ("yes", "device") for answer in asked]
     options = case.options
     plain = Options(outputs=options.outputs, omit=options.omit, optionals=options.optionals)
+    given, unlike = len(types) + len(case.attributes), len(set(types.values()))
     return (
-        kernels[0],
+        lacking[0],
         not all(map(prod, call.shapes)),
         not types.keys().isdisjoint(operator.seldom),
-        -len(types) - len(case.attributes),
-        kernels[1],
+        (_USUAL not in types.values(), unlike, given) if fewest else (-given,),
+        lacking[1],
         options != plain,
         -case.opset,
         _USUAL not in types.values(),
         sum(map(prod, call.shapes)),
     )
-
-
-def lacks_kernel(base: Witness, provider: str) -> bool:
-    """Say whether a provider has no kernel for a case."""
-    types = {name.split(".")[0]: each.dtype for name, each in base.call.inputs.items()}
-    answer = registered(TargetInfo(provider), base.case.operator, base.case.opset, types)
-    return answer not in ("yes", "device")
 
 
 def _flat(base: Witness, name: str) -> bool:
@@ -251,28 +243,30 @@ def _claimed(seen: SeenKinds, call: Call, tensors: Mapping[str, Tensor], most: i
     return any(not isinstance(each, Approx) or each.claims for each in expected)
 
 
-def written_out(
-    spec: LoadedSpec, base: Case, name: str, tensors: Mapping[str, Tensor], options: Options, source: str,
-    broken: str | None = None,
-) -> Case:  # fmt: skip
-    """Return a base with these tensors as a literal case of a name; invalid by the rule that it breaks, if one is given."""
+def _written_out(seen: SeenKinds, base: Witness, cell: Cell) -> Case:
+    """Return a changed case as a literal one, invalid by the rule that it breaks, if it breaks one: more than in its call, since
+    the elements of a literal case are known."""
+    case, _, tensors = base
     specs = tuple(
         TensorSpec(each, given.dtype, given.array.shape, "literal") for each, given in tensors.items()
     )
+    options = _options(case.options, cell, tensors)
     made = Case(
-        id=literal_id(base.operator, base.opset, name, specs, base.attributes, options),
-        operator=base.operator,
-        opset=base.opset,
-        attributes=base.attributes,
+        id=literal_id(case.operator, case.opset, _name(cell), specs, case.attributes, options),
+        operator=case.operator,
+        opset=case.opset,
+        attributes=case.attributes,
         inputs=specs,
         options=options,
-        validity=Validity.VALID if broken is None else Validity.INVALID,
-        rule=broken,
-        source=f"{source}; made from {CaseKey.of(base.id).origin}",
+        source=f"{' '.join(cell)}, a kind of input that no other case has; made from {CaseKey.of(case.id).origin}",
         literals=tuple(np.asarray(given.array) for given in tensors.values()),
-        lowers_to=spec.directml,
+        lowers_to=seen.spec.directml,
+        validity=Validity.VALID,
     )
-    return msgspec.structs.replace(made, levels=levels_of(made, call_of(made)))
+    call = call_of(made)
+    rule = seen.operator.broken(call, tensors)
+    validity = Validity.VALID if rule is None else Validity.INVALID
+    return msgspec.structs.replace(made, levels=levels_of(made, call), rule=rule, validity=validity)
 
 
 def _name(cell: Cell) -> str:

@@ -1,22 +1,23 @@
 """Counts which kinds of input the cases of an operator have: for each input its kinds of elements, of shapes and of
-presence, for each attribute that it is left out, for the operator its sessions.
+presence, for each attribute that it is left out and which numbers break a rule, for the operator its sessions.
 
 Which are possible the element types of ONNX's schemas say and, for dimensions, the ranks of cases. One that no judged
-case has is impossible for a reason: the sentence of a case that is `unspecified`, or the rule that every case breaks
-when it is changed to have it.
+case has is impossible for a reason: the sentence of a case that is `unspecified`, the rule that every case breaks
+when it is changed to have it, or, of a number of an attribute, that it breaks no rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 from math import prod
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from harness.model.case import CONSTANTS, Case, Tensor, Validity
+from harness.model.case import CONSTANTS, Case, Tensor, Validity, Value
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
 from harness.model.operator_schema import OperatorSchema, Parameter
@@ -40,9 +41,22 @@ IN_MODES = ("NaN first", "inf", "-inf", "-0", *INTEGERS)
 NARROW = tuple(name for name, entry in DTYPES.items() if entry.narrow)
 UNDECLARED = "undeclared"
 SESSIONS = ("after same", "after larger", "after smaller", UNDECLARED)
-KINDS = (*FLOATS, *INTEGERS, *NARROW, *EMPTY, *SHAPES, *GIVEN, *SESSIONS)
+NUMBERS: Mapping[str, Callable[[int], int]] = {
+    "zero": lambda _: 0,
+    "negative": lambda _: -1,
+    "33 bits": lambda held: held + 2**32,
+}
+"""The kinds of numbers of attributes, each with what stands in place of a valid number. A target that cuts 33 bits to 32 sees
+the valid number."""
+KINDS = (*FLOATS, *INTEGERS, *NARROW, *EMPTY, *SHAPES, *GIVEN, *NUMBERS, *SESSIONS)
 _WITNESSES, _LARGE = 8, 100_000
+_MODES = 16
+"""The most values of an attribute that are modes; an attribute of more is a text such as Einsum's equation."""
+_ASKED = 100
+"""Valid cases of which the rules are asked whether a number of an attribute breaks one."""
 
+_NO_CALL = ArithmeticError, IndexError, KeyError, MemoryError, TypeError, ValueError
+"""What rules and shapes raise of what is no call."""
 Cell = tuple[str, str]
 """An input, an attribute or nothing, and a kind."""
 
@@ -60,12 +74,14 @@ def modes_of(case: Case) -> Iterator[Mode]:
 
 
 class KindCount(NamedTuple):
-    """The cells of an operator that a judged case has, those that could have one, and why others have none."""
+    """The cells of an operator that a judged case has, those that could have one, and why others have none; and how many of
+    the kinds of elements that cases have are in each of its modes, and in how many they could be."""
 
     operator: str
     covered: list[Cell]
     missing: list[Cell]
     reasons: dict[Cell, str]
+    in_modes: tuple[int, int]
 
 
 @lru_cache(maxsize=64)
@@ -165,8 +181,9 @@ class SeenKinds:
             self._count(case, cell)
 
     def _count(self, case: Case, cell: Cell) -> None:
-        """Count a cell, and a kind of elements of a valid case for each of its modes."""
-        self.judged.add(cell)
+        """Count a cell, of an invalid case none of elements and shapes, and a kind of elements for each mode of the case."""
+        if case.validity is Validity.VALID or cell[1] in (LEFT_OUT, UNDECLARED, *NUMBERS, *NARROW):
+            self.judged.add(cell)
         if case.validity is Validity.VALID and cell[1] in IN_MODES:
             for mode in modes_of(case):
                 self.by_mode.setdefault(mode, set()).add(cell)
@@ -179,6 +196,7 @@ class SeenKinds:
             (each.name, LEFT_OUT) for each in opset.inputs if each.optional and each.name not in given
         )
         yield from ((name, LEFT_OUT) for name in opset.attributes if name not in case.attributes)
+        yield from ((name, kind) for name, value in case.attributes.items() for kind in _numbers(value))
         if case.options.after is not None:
             yield "", f"after {case.options.after}"
         if case.options.shapes == UNDECLARED and case.validity is Validity.INVALID:
@@ -211,6 +229,21 @@ class SeenKinds:
                 if len(kept) < 2 * _WITNESSES:
                     kept.setdefault(key, witness)
 
+    def forbids(self, rule: str | None, name: str) -> bool:
+        """Say whether a rule that a number of an attribute breaks is about the number. One about a flag names it: no text says
+        which of 0 and 1 another number means."""
+        return rule is not None and (name in self._numbers or name in rule)
+
+    @cached_property
+    def _numbers(self) -> set[str]:
+        """The attributes that are not 0 or 1 in some valid case."""
+        return {
+            name
+            for case, _, _ in self.valid
+            for name, value in case.attributes.items()
+            if not isinstance(value, int) or value not in (0, 1)
+        }
+
     def _output(self, schema: OperatorSchema, case: Case) -> Iterator[Cell]:
         """Yield the first output with its type, where the types of inputs do not decide it."""
         if own := _free_output(schema):
@@ -227,9 +260,37 @@ class SeenKinds:
         return case.literals is not None or self._looked[key] <= _WITNESSES
 
 
+def _numbers(value: Value) -> Iterator[str]:
+    """Yield the kinds of numbers that a value of an attribute has."""
+    for each in value if isinstance(value, tuple) else (value,):
+        if isinstance(each, int | float):
+            held = each == 0, each < 0, isinstance(each, int) and each >= 2**31
+            yield from (kind for kind, has in zip(NUMBERS, held, strict=True) if has)
+
+
+def mode_cells(seen: SeenKinds) -> dict[Mode, list[Cell]]:
+    """Return for each mode of an operator the kinds of elements that cases have in it or in other modes, a mode being one of
+    several values of its attribute."""
+    modes = dict.fromkeys(mode for witness in seen.valid for mode in modes_of(witness.case))
+    values = Counter(name for name, _ in modes)
+    told = reasons(seen.operator.name)
+    cells = [
+        cell
+        for cell in dict.fromkeys(_possible(seen))
+        if cell in seen.judged
+        and cell[1] in IN_MODES
+        and cell not in seen.open
+        and " ".join(cell) not in told
+    ]
+    return {mode: cells for mode in modes if 2 <= values[mode[0]] <= _MODES}
+
+
 def count_kinds(seen: SeenKinds) -> KindCount:
     """Count the cells of an operator."""
-    found = KindCount(seen.operator.name, [], [], {})
+    in_modes = [
+        cell in seen.by_mode.get(mode, ()) for mode, cells in mode_cells(seen).items() for cell in cells
+    ]
+    found = KindCount(seen.operator.name, [], [], {}, (sum(in_modes), len(in_modes)))
     told = reasons(seen.operator.name)
     for cell in dict.fromkeys(_possible(seen)):
         why = told.get(" ".join(cell).strip()) or seen.open.get(cell)
@@ -267,6 +328,12 @@ def _possible(seen: SeenKinds) -> Iterator[Cell]:
         yield from ((each.name, kind) for kind in kinds)
     for schema in schemas:
         yield from ((name, LEFT_OUT) for name in schema.attributes)
+        yield from (
+            (name, kind)
+            for name, each in schema.attributes.items()
+            for kind in NUMBERS
+            if each.type in ("INT", *(("INTS", "FLOAT") if kind != "33 bits" else ()))
+        )
     yield from (("", kind) for kind in SESSIONS)
 
 
@@ -284,14 +351,18 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
     having = [schema.attributes[name] for schema in schemas if name in schema.attributes]
     if kind == LEFT_OUT and having and all(each.required for each in having):
         return "ONNX requires the attribute"
-    rules: list[str] = []
+    if kind in NUMBERS:
+        own = [each for each in seen.valid if name in each.case.attributes] or seen.valid
+        rules = [rule for each in own[:_ASKED] for _, rule in changed_calls(seen.operator, each, name, kind)]
+        return None if any(seen.forbids(rule, name) for rule in rules) else "no rule forbids the number"
+    broken: list[str] = []
     looked = seen.valid if kind == LEFT_OUT else seen.witnesses.get(name, {}).values()
     for witness in list(looked):
         for _, rule in changed_calls(seen.operator, witness, name, kind):
             if rule is None:
                 return None
-            rules.append(rule)
-    return max(rules, key=rules.count, default=None)
+            broken.append(rule)
+    return max(broken, key=broken.count, default=None)
 
 
 def can_change(witness: Witness, name: str, kind: str) -> bool:
@@ -302,7 +373,7 @@ def can_change(witness: Witness, name: str, kind: str) -> bool:
         return any(each.array.ndim > EMPTY.index(kind) for each in own)
     if kind in FLOATS + INTEGERS:
         return any(DTYPES[each.dtype].is_float == (kind in FLOATS) and each.array.size for each in own)
-    return bool(own) or (kind == LEFT_OUT and name in witness.case.attributes)
+    return bool(own) or kind in NUMBERS or (kind == LEFT_OUT and name in witness.case.attributes)
 
 
 def changed_calls(
@@ -311,8 +382,8 @@ def changed_calls(
     """Yield a case changed to have a kind with the rule that it then breaks: in this input alone, and in all
     that have the changed extents. A change by which the rules cannot be asked is none."""
     case, call, tensors = witness
-    if kind == LEFT_OUT:
-        changed = _without(witness, name)
+    if kind == LEFT_OUT or kind in NUMBERS:
+        changed = _without(witness, name) if kind == LEFT_OUT else _with_number(witness, name, kind)
         if changed is not None:
             yield from _asked(operator, [changed])
         return
@@ -333,8 +404,32 @@ def _asked(operator: Operator, changed: Iterable[Witness]) -> Iterator[tuple[Wit
         try:
             with np.errstate(all="ignore"):
                 yield each, operator.unlike_constants(each.call) or operator.broken(each.call, each.tensors)
-        except (ValueError, KeyError, IndexError, ArithmeticError, TypeError):
+        except _NO_CALL:
             continue
+
+
+def _with_number(witness: Witness, name: str, kind: str) -> Witness | None:
+    """Return a case with a kind of number in place of a valid one, of a list of the last. None where there is no number or it
+    has this kind. A list gets none of 33 bits, since a window or padding so large is a valid one of a tensor that no
+    machine holds."""
+    case, call, tensors = witness
+    held = call.attributes.get(name)
+    changed: Value
+    if isinstance(held, int | float) and (isinstance(held, int) or kind != "33 bits"):
+        changed = type(held)(NUMBERS[kind](int(held)))
+    elif isinstance(held, tuple) and held and isinstance(held[-1], int) and kind != "33 bits":
+        changed = (*held[:-1], NUMBERS[kind](held[-1]))
+    else:
+        return None
+    if name not in operator_schema(case.operator, case.opset).attributes or changed == held:
+        return None
+    case = msgspec.structs.replace(case, attributes={**case.attributes, name: changed})
+    try:
+        call = call_of(case)
+        OPERATORS[case.operator].family.output_shapes(OPERATORS[case.operator], call)
+    except _NO_CALL:
+        return None
+    return Witness(case, call, tensors)
 
 
 def _without(witness: Witness, name: str) -> Witness | None:
@@ -351,7 +446,7 @@ def _without(witness: Witness, name: str) -> Witness | None:
     )
     try:
         call = call_of(changed)
-    except (ValueError, KeyError, IndexError, TypeError):
+    except _NO_CALL:
         return None
     return Witness(changed, call, {each: tensors[each] for each in call.inputs})
 
