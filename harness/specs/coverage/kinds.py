@@ -53,7 +53,7 @@ _WITNESSES, _LARGE = 8, 100_000
 _MODES = 16
 """The most values of an attribute that are modes; an attribute of more is a text such as Einsum's equation."""
 _ASKED = 100
-"""Valid cases of which the rules are asked whether a number of an attribute breaks one."""
+"""The most valid cases, spread over all, of which the rules are asked whether a number of an attribute breaks one."""
 
 _NO_CALL = ArithmeticError, IndexError, KeyError, MemoryError, TypeError, ValueError
 """What rules and shapes raise of what is no call."""
@@ -353,7 +353,11 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
         return "ONNX requires the attribute"
     if kind in NUMBERS:
         own = [each for each in seen.valid if name in each.case.attributes] or seen.valid
-        rules = [rule for each in own[:_ASKED] for _, rule in changed_calls(seen.operator, each, name, kind)]
+        rules = [
+            rule
+            for each in own[:: len(own) // _ASKED + 1]
+            for _, rule in changed_calls(seen.operator, each, name, kind)
+        ]
         return None if any(seen.forbids(rule, name) for rule in rules) else "no rule forbids the number"
     broken: list[str] = []
     looked = seen.valid if kind == LEFT_OUT else seen.witnesses.get(name, {}).values()
