@@ -95,7 +95,7 @@ def _made_of_missing(seen: SeenKinds, written: Container[str]) -> Iterator[Case]
     for cell in sorted(missing, key=lambda cell: EXTENTS.get(cell[1], 0), reverse=True):
         if cell in seen.judged or _name(cell) in written:
             continue
-        made = _made(seen, plain if cell[1] in NUMBERS else ranked, cell)
+        made = _made(seen, ranked if seen.number_type(*cell) in (None, "FLOAT") else plain, cell)
         if made is not None:
             seen.count(made)
             yield made
@@ -153,6 +153,7 @@ def is_of_kind(case: Case) -> bool:
 def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None:
     """Return a case that has a cell, None where no base that is tried gives one."""
     name, kind = cell
+    number = seen.number_type(name, kind)
     own = [
         each
         for each in ranked
@@ -165,21 +166,23 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
                 _flat(each, name) or not all(tensor.array.size for tensor in each.tensors.values())
             )
         )
+    elif number == "FLOAT":
+        own = sorted(own, key=lambda each: name not in each.case.attributes)[:_BASES]
+        own.sort(key=lambda each: (_few(each), not _finite(each)))
+    elif number:
+        own.sort(key=lambda each: name not in each.case.attributes)
     elif kind in FLOATS + INTEGERS:
         own.sort(key=lambda each: (_few(each, name), not _finite(each)))
-    elif kind in NUMBERS:
-        own.sort(key=lambda each: name not in each.case.attributes)
     changed = (
         (each, rule)
-        for base in (own if kind in NUMBERS else own[:_BASES])
+        for base in (own if number else own[:_BASES])
         for each, rule in changed_calls(seen.operator, base, name, kind)
-        if (seen.forbids(rule, name) if kind in NUMBERS else rule is None)
+        if seen.makes_case(name, rule, number)
     )
     for each, rule in islice(changed, _TRIED):
         if rule or _claimed(seen, each.call, each.tensors, _LONG if kind in EXTENTS else _LARGE):
             made = _written_out(seen, each, cell)
-            invalid = made.validity is Validity.INVALID
-            if cell in seen.cells(made, 0) and invalid == seen.forbids(made.rule, name) == (kind in NUMBERS):
+            if cell in seen.cells(made, 0) and seen.makes_case(name, made.rule, number):
                 return made
     return None
 
@@ -212,12 +215,10 @@ def _flat(base: Witness, name: str) -> bool:
     return not any(tensor.array.ndim for each, tensor in base.tensors.items() if each.split(".")[0] == name)
 
 
-def _few(base: Witness, name: str) -> bool:
-    """Say whether an input has too few elements for a first and a last one."""
-    return (
-        max(tensor.array.size for each, tensor in base.tensors.items() if each.split(".")[0] == name)
-        < _SEVERAL
-    )
+def _few(base: Witness, name: str | None = None) -> bool:
+    """Say whether an input, or each one, has too few elements for a first and a last one."""
+    own = (tensor for each, tensor in base.tensors.items() if name in (None, each.split(".")[0]))
+    return max((tensor.array.size for tensor in own), default=0) < _SEVERAL
 
 
 def _finite(base: Witness) -> bool:

@@ -48,6 +48,8 @@ NUMBERS: Mapping[str, Callable[[int], int]] = {
 }
 """The kinds of numbers of attributes, each with what stands in place of a valid number. A target that cuts 33 bits to 32 sees
 the valid number."""
+FLOAT_ATTRIBUTES = {"NaN first": np.nan, "inf": np.inf, "-inf": -np.inf, "zero": 0.0, "negative": -1.0}
+"""The kinds that an attribute of one float has, valid where no rule forbids them."""
 KINDS = (*FLOATS, *INTEGERS, *NARROW, *EMPTY, *SHAPES, *GIVEN, *NUMBERS, *SESSIONS)
 _WITNESSES, _LARGE = 8, 100_000
 _MODES = 16
@@ -229,10 +231,20 @@ class SeenKinds:
                 if len(kept) < 2 * _WITNESSES:
                     kept.setdefault(key, witness)
 
-    def forbids(self, rule: str | None, name: str) -> bool:
-        """Say whether a rule that a number of an attribute breaks is about the number. One about a flag names it: no text says
-        which of 0 and 1 another number means."""
-        return rule is not None and (name in self._numbers or name in rule)
+    def number_type(self, name: str, kind: str) -> str | None:
+        """Return ONNX's type of the attribute that a cell is of, None where it is of something else."""
+        if kind not in (*NUMBERS, *FLOAT_ATTRIBUTES) or (kind in FLOATS and name in self.rank):
+            return None
+        schemas = (operator_schema(self.operator.name, opset).attributes for opset in self.spec.opsets)
+        return next((schema[name].type for schema in schemas if name in schema), None)
+
+    def makes_case(self, name: str, rule: str | None, number: str | None) -> bool:
+        """Say whether a changed call that breaks a rule, or none, is a case of a cell, of an attribute of the type `number` if of
+        one. It breaks none, but an integer of an attribute breaks one about the number, which of a flag is one that names it: no
+        text says which of 0 and 1 another number means. A float may do either."""
+        if rule is None:
+            return number in (None, "FLOAT")
+        return number is not None and (name in self._numbers or name in rule)
 
     @cached_property
     def _numbers(self) -> set[str]:
@@ -266,6 +278,8 @@ def _numbers(value: Value) -> Iterator[str]:
         if isinstance(each, int | float):
             held = each == 0, each < 0, isinstance(each, int) and each >= 2**31
             yield from (kind for kind, has in zip(NUMBERS, held, strict=True) if has)
+    if isinstance(value, float) and not np.isfinite(value):
+        yield "NaN first" if np.isnan(value) else "inf" if value > 0 else "-inf"
 
 
 def mode_cells(seen: SeenKinds) -> dict[Mode, list[Cell]]:
@@ -278,6 +292,7 @@ def mode_cells(seen: SeenKinds) -> dict[Mode, list[Cell]]:
         cell
         for cell in dict.fromkeys(_possible(seen))
         if cell in seen.judged
+        and cell[0] in seen.rank
         and cell[1] in IN_MODES
         and cell not in seen.open
         and " ".join(cell) not in told
@@ -331,8 +346,8 @@ def _possible(seen: SeenKinds) -> Iterator[Cell]:
         yield from (
             (name, kind)
             for name, each in schema.attributes.items()
-            for kind in NUMBERS
-            if each.type in ("INT", *(("INTS", "FLOAT") if kind != "33 bits" else ()))
+            for kind in (FLOAT_ATTRIBUTES if each.type == "FLOAT" else NUMBERS)
+            if each.type in ("INT", "FLOAT") or (each.type == "INTS" and kind != "33 bits")
         )
     yield from (("", kind) for kind in SESSIONS)
 
@@ -351,14 +366,15 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
     having = [schema.attributes[name] for schema in schemas if name in schema.attributes]
     if kind == LEFT_OUT and having and all(each.required for each in having):
         return "ONNX requires the attribute"
-    if kind in NUMBERS:
+    if number := seen.number_type(name, kind):
         own = [each for each in seen.valid if name in each.case.attributes] or seen.valid
         rules = [
             rule
             for each in own[:: len(own) // _ASKED + 1]
             for _, rule in changed_calls(seen.operator, each, name, kind)
         ]
-        return None if any(seen.forbids(rule, name) for rule in rules) else "no rule forbids the number"
+        made = any(seen.makes_case(name, rule, number) for rule in rules)
+        return None if made else "no rule forbids the number"
     broken: list[str] = []
     looked = seen.valid if kind == LEFT_OUT else seen.witnesses.get(name, {}).values()
     for witness in list(looked):
@@ -375,8 +391,10 @@ def can_change(witness: Witness, name: str, kind: str) -> bool:
     own = [each for given, each in witness.tensors.items() if given.split(".")[0] == name]
     if kind in EMPTY[1:]:
         return any(each.array.ndim > EMPTY.index(kind) for each in own)
-    if kind in FLOATS + INTEGERS:
+    if kind in FLOATS + INTEGERS and own:
         return any(DTYPES[each.dtype].is_float == (kind in FLOATS) and each.array.size for each in own)
+    if kind in FLOAT_ATTRIBUTES and not own:
+        return name in operator_schema(witness.case.operator, witness.case.opset).attributes
     return bool(own) or kind in NUMBERS or (kind == LEFT_OUT and name in witness.case.attributes)
 
 
@@ -386,7 +404,7 @@ def changed_calls(
     """Yield a case changed to have a kind with the rule that it then breaks: in this input alone, and in all
     that have the changed extents. A change by which the rules cannot be asked is none."""
     case, call, tensors = witness
-    if kind == LEFT_OUT or kind in NUMBERS:
+    if kind in (LEFT_OUT, *NUMBERS) or all(each.split(".")[0] != name for each in tensors):
         changed = _without(witness, name) if kind == LEFT_OUT else _with_number(witness, name, kind)
         if changed is not None:
             yield from _asked(operator, [changed])
@@ -417,15 +435,17 @@ def _with_number(witness: Witness, name: str, kind: str) -> Witness | None:
     has this kind. A list gets none of 33 bits, since a window or padding so large is a valid one of a tensor that no
     machine holds."""
     case, call, tensors = witness
-    held = call.attributes.get(name)
+    schema, held = operator_schema(case.operator, case.opset).attributes.get(name), call.attributes.get(name)
     changed: Value
-    if isinstance(held, int | float) and (isinstance(held, int) or kind != "33 bits"):
-        changed = type(held)(NUMBERS[kind](int(held)))
+    if schema is not None and schema.type == "FLOAT" and kind in FLOAT_ATTRIBUTES:
+        changed = FLOAT_ATTRIBUTES[kind]
+    elif isinstance(held, int):
+        changed = NUMBERS[kind](held)
     elif isinstance(held, tuple) and held and isinstance(held[-1], int) and kind != "33 bits":
         changed = (*held[:-1], NUMBERS[kind](held[-1]))
     else:
         return None
-    if name not in operator_schema(case.operator, case.opset).attributes or changed == held:
+    if schema is None or changed == held:
         return None
     case = msgspec.structs.replace(case, attributes={**case.attributes, name: changed})
     try:
