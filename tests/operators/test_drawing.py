@@ -228,3 +228,21 @@ def test_the_error_rate_is_that_of_a_right_law() -> None:
     assert ERROR_RATE == 1e-9
     for law, shape in laws:
         assert not any(doubtful(law, law.sample(rng, shape)) for _ in range(500))
+
+
+@pytest.mark.parametrize("law", [Normal("float32", -3.0, 0.0), Uniform("float32", -3.0, -3.0)])
+def test_a_law_without_spread_is_one_number(law: Law) -> None:
+    drawn = Tensor("float32", np.full((64, 65), -3.0, np.float32))
+    other = Tensor("float32", np.full((64, 65), np.nextafter(np.float32(-3), np.float32(0))))
+    assert Judge(law, "float32", 1)(drawn, (drawn,)) is None
+    assert "cannot be drawn" in str(Judge(law, "float32", 0)(other, ()))
+
+
+def test_a_row_without_probabilities_has_classes_all_the_same() -> None:
+    law = Multinomial(np.array([[-np.inf, -np.inf], [np.nan, 0.0], [0.0, -np.inf]]))
+    drawn = np.array([[0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    assert doubtful(law, drawn) is None
+    for row, class_ in ((0, 2.0), (1, -1.0), (2, 1.0)):
+        wrong = drawn.copy()
+        wrong[row, 2] = class_
+        assert "cannot be drawn" in str(doubtful(law, wrong))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from harness.model.case import Tensor
-from harness.model.expected import Expected
+from harness.model.dtypes import DTYPES
+from harness.model.expected import Exact, Expected
 from harness.model.float_formats import decode
 from harness.operators.deviations.base import Deviating, deviation
 
@@ -13,3 +16,22 @@ def ones_where_zeros_are_due(asked: Deviating) -> tuple[Expected, ...]:
     """Bernoulli: 1 with the probability 1 - p, 0 with p."""
     given = asked.inputs["input"]
     return asked.formula(inputs={"input": Tensor("float64", 1 - decode(given.dtype, given.array))})
+
+
+@deviation
+def infinities(asked: Deviating) -> tuple[Expected, ...]:
+    """RandomUniform: infinity everywhere."""
+    return _everywhere(asked, np.inf)
+
+
+@deviation
+def class_behind_the_last(asked: Deviating) -> tuple[Expected, ...]:
+    """Multinomial: class_size everywhere."""
+    return _everywhere(asked, asked.call.first.shape[1])
+
+
+def _everywhere(asked: Deviating, number: float) -> tuple[Expected, ...]:
+    drawn = asked.formula()
+    return tuple(
+        Exact(Tensor(one.dtype, np.full(one.shape, number, DTYPES[one.dtype].storage))) for one in drawn
+    )

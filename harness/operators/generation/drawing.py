@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
@@ -50,7 +51,8 @@ class Judge:
             return wrong
         if self.role == 1 and outputs:
             first = _numbers(outputs[0])
-            if isinstance(self.law, (Normal, Uniform)) and values.size >= _ENOUGH and (values == first).all():
+            differs = isinstance(self.law, (Normal, Uniform)) and self.law.varies and values.size >= _ENOUGH
+            if differs and (values == first).all():
                 return "a node with another seed drew the same elements"
             return related(self.law, first, values)
         return None
@@ -185,6 +187,8 @@ class Classes(Choosing):
 
 
 def _no_law(call: Call) -> str | None:
+    if not all(isfinite(call.parameter(name, 0.0)) for name in ("mean", "scale", "low", "high", "seed")):
+        return "what is drawn of a law, or by a seed, that is not finite"
     shape = call.attributes.get("shape")
     if isinstance(shape, tuple) and any(int(each) < 0 for each in shape):
         return "no extent is below 0"

@@ -63,6 +63,12 @@ class Law(Protocol):
 class _Continuous:
     dtype: str
 
+    @property
+    def varies(self) -> bool:
+        """Say whether the type has numbers enough between the thresholds for elements to differ."""
+        first, last = (self.threshold(share) for share in (_SHARES[0], _SHARES[-1]))
+        return last - first > 256 * float(FORMATS[self.dtype].ulp(np.array(max(abs(first), abs(last)))))
+
     def share(self, values: Float64) -> Float64:
         """Return the probability of elements up to each value."""
         raise NotImplementedError
@@ -106,8 +112,9 @@ class Normal(_Continuous):
         return self.mean + self.scale * NormalDist().inv_cdf(share)
 
     def possible(self, values: Float64) -> NDArray[np.bool_]:
-        """Any number within 40 times the scale."""
-        return np.asarray(np.abs(values - self.mean) <= 40 * self.scale)
+        """Any number within 40 times the scale, as the type rounds it."""
+        low, high = FORMATS[self.dtype].rounded(self.mean + 40 * self.scale * np.array([-1.0, 1.0]))
+        return np.asarray((values >= low) & (values <= high))
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Float64:
         """Draw elements."""
@@ -189,27 +196,28 @@ class Multinomial:
 
     @property
     def chances(self) -> Float64:
-        """The probability of each class, by rows."""
-        powers = np.exp(self.logarithms - self.logarithms.max(-1, keepdims=True))
+        """The probability of each class, by rows; NaN in rows whose logarithms leave it open."""
+        with np.errstate(invalid="ignore"):
+            powers = np.exp(self.logarithms - self.logarithms.max(-1, keepdims=True))
         return np.asarray(powers / powers.sum(-1, keepdims=True))
 
     def possible(self, values: Float64) -> NDArray[np.bool_]:
-        """Whole numbers that are classes of some probability."""
+        """Whole numbers that are classes, of some probability where that is known."""
         whole = (values >= 0) & (values < self.logarithms.shape[1]) & (values == np.floor(values))
         classes = np.where(whole, values, 0).astype(np.int64)
-        return np.asarray(whole & (np.take_along_axis(self.chances, classes, -1) > 0))
+        return np.asarray(whole & (np.take_along_axis(self.chances, classes, -1) != 0))
 
     def events(self, values: Float64) -> Iterator[Event]:
         """Yield how often each row has each class."""
         for number, (row, chances) in enumerate(zip(values, self.chances, strict=True)):
-            for class_, chance in enumerate(chances.tolist()):
+            for class_, chance in enumerate([] if np.isnan(chances).any() else chances.tolist()):
                 count = int((row == class_).sum())
                 yield Event(f"elements {class_} of row {number}", count, row.size, chance, chance)
 
     def centred(self, values: Float64) -> Float64:
         """Return by which part of the law each element is reached, from its middle, doubled and less 1."""
         reached = np.cumsum(self.chances, -1)
-        middle = 2 * reached - self.chances - 1
+        middle = np.nan_to_num(2 * reached - self.chances - 1, nan=0.0)
         return np.asarray(np.take_along_axis(middle, values.astype(np.int64), -1))
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Float64:
@@ -230,6 +238,8 @@ def doubtful(law: Law, values: Float64) -> str | None:
     if not possible.all():
         place = np.unravel_index(int(np.argmin(possible)), values.shape)
         return f"{values[place]:.9g} at {[int(each) for each in place]} cannot be drawn"
+    if isinstance(law, _Continuous) and not law.varies:
+        return None
     events = [*law.events(values)]
     row, size = values.shape[-1] if values.ndim else 1, values.size
     lags = sorted({lag for lag in (1, 2, row, prod(values.shape[1:]), size // 2) if 0 < lag < size})
@@ -248,7 +258,7 @@ def doubtful(law: Law, values: Float64) -> str | None:
 
 def related(law: Law, first: Float64, second: Float64) -> str | None:
     """Say that the elements of one node follow from those of another at their places; None where they do not."""
-    if not first.size or not law.possible(first).all():
+    if not first.size or not law.possible(first).all() or (isinstance(law, _Continuous) and not law.varies):
         return None
     follows = _related(law.centred(first).reshape(-1), law.centred(second).reshape(-1), _limit(1))
     return "what a node with another seed drew follows from what this one drew" if follows else None
