@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from harness.model.case import Tensor, Value
-from harness.model.expected import Expected, OneOf, nearest
+from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.operators import OPERATORS
-from harness.operators.base import TensorType
+from harness.operators.base import TensorType, Undefined
 from harness.specs.sweeps.calls import make_call
 
 Floats = NDArray[Any]
@@ -299,6 +299,32 @@ def test_a_place_between_two_elements_is_rounded_to_even_since_version_20(
     found = run("GridSample", {"X": x, "grid": grid}, {"mode": "nearest"}, opset)
     candidates = found.candidates if isinstance(found, OneOf) else (nearest(found),)
     assert {float(each.array[0, 0, 0, 0]) for each in candidates} == allowed
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("corners", [0, 1])
+@pytest.mark.parametrize("far", [np.inf, 1e30, 1e18, 1e8])
+def test_far_beyond_x_are_zeros_or_the_border(mode: str, corners: int, far: float) -> None:
+    x = np.array([[[[3.0, 5.0, 7.0, 9.0]]]], np.float32)
+    grid = np.array([[[[far, 0.0], [-far, 0.0]]]], np.float32)
+    for padding, wanted in (("border", [9.0, 3.0]), ("zeros", [0.0, 0.0])):
+        attributes: dict[str, Value] = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+        found = run("GridSample", {"X": x, "grid": grid}, attributes, 20)
+        assert not isinstance(found, OneOf)
+        assert nearest(found).array.reshape(-1).tolist() == wanted
+        assert not isinstance(found, Approx) or found.bound.max() < 1e-4
+
+
+@pytest.mark.parametrize("place", [np.nan, np.inf, 1e10])
+def test_nothing_is_claimed_of_a_place_that_is_reflected_too_often(place: float) -> None:
+    x = np.array([[[[3.0, 5.0, 7.0, 9.0]]]], np.float32)
+    grid = np.array([[[[0.25, 0.0], [place, 0.0]]]], np.float32)
+    attributes: dict[str, Value] = {"mode": "linear", "padding_mode": "reflection"}
+    found = run("GridSample", {"X": x, "grid": grid}, attributes, 20)
+    assert isinstance(found, Approx)
+    assert np.isfinite(found.bound).reshape(-1).tolist() == [True, False]
+    with pytest.raises(Undefined):
+        run("GridSample", {"X": x, "grid": grid}, {**attributes, "mode": "nearest"}, 20)
 
 
 @pytest.mark.parametrize("size", [(2, 1, 3, 4), (2, 3, 2, 5), (2, 1, 2, 3, 4)])

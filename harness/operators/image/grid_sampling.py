@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, Undefined, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.bounded import (
     Arithmetic,
@@ -35,6 +35,11 @@ Indices = NDArray[np.int64]
 ALIASES = {"bilinear": "linear", "bicubic": "cubic"}
 """Version 16's names of modes."""
 CUBIC = -0.75
+_OUTSIDE = 4.0
+"""How far outside of X every tap of a filter is."""
+_TOLD, _WHOLE = 0.25, 2.0**24
+"""The error up to which a place that is reflected can be told, and the numbers up to which float32 holds all whole ones."""
+_FARTHEST = 2.0**62
 _BLOCK = 2**16
 """Elements that are weighed at a time: as many as stay in a processor's cache, which is several times faster than
 arrays of all points."""
@@ -53,20 +58,25 @@ def grid_sample(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Ex
     spatial = x.array.shape[2:]
     points = prod(grid.array.shape[1:-1])
     flat = taken(grid, a).reshape(len(grid.array), points, len(spatial))
-    places = [_place(flat[:, :, -1 - n], length, call) for n, length in enumerate(spatial)]
+    placed = [_place(flat[:, :, -1 - n], length, call) for n, length in enumerate(spatial)]
+    places, opened = [place for place, _ in placed], np.logical_or.reduce([open_ for _, open_ in placed])
     shape = (*x.array.shape[:2], *grid.array.shape[1:-1])
     mode = str(call.attributes["mode"])
+    if opened.any() and (mode == "nearest" or not DTYPES[x.dtype].is_float):
+        raise Undefined("where a place lies that is no number, or that is reflected too often to tell")
     if mode == "nearest":
         return (one_of(x.dtype, [each.reshape(shape) for each in _nearest(call, x.array, places)]),)
-    found = _weighted(call, taken(x, a), places, ALIASES.get(mode, mode)).reshape(shape)
+    found = _weighted(call, taken(x, a), places, ALIASES.get(mode, mode))
+    found = Bounded(found.value, np.where(opened[:, None], np.inf, found.error), a).reshape(shape)
     if DTYPES[x.dtype].is_float:
         return (found.stored(x.dtype),)
     ends = [np.trunc(found.value + sign * found.error) for sign in (-1, 0, 1)]
     return (one_of(x.dtype, [each.astype(DTYPES[x.dtype].storage) for each in ends]),)
 
 
-def _place(n: Bounded, length: int, call: Call) -> Bounded:
-    """Return x by the formula above; it has no error where float32 holds all that it is made of."""
+def _place(n: Bounded, length: int, call: Call) -> tuple[Bounded, NDArray[np.bool_]]:
+    """Return x by the formula above, and where nothing says what it is. It has no error where float32 holds all that it is
+    made of. However far outside of X it lies, it has the same zeros or border about it, and is held nearby."""
 
     def x(n: Any) -> Any:
         if call.attributes["align_corners"]:
@@ -74,7 +84,17 @@ def _place(n: Bounded, length: int, call: Call) -> Bounded:
         return ((n + 1.0) * float(length) - 1.0) / 2.0
 
     found, narrow = x(n), n.value.astype(np.float32)
-    return exact_where(found, (narrow == n.value) & (x(narrow) == found.value))
+    exact = (narrow == n.value) & (x(narrow) == found.value) & (np.abs(n.value) < _WHOLE)
+    found = exact_where(found, exact | np.isinf(n.value))
+    if call.attributes["padding_mode"] == "reflection":
+        opened = ~(np.isfinite(found.value) & (found.error < _TOLD))
+    else:
+        first, last = -_OUTSIDE, length - 1.0 + _OUTSIDE
+        far = (found.value + found.error < first) | (found.value - found.error > last)
+        found = Bounded(np.clip(found.value, first, last), np.where(far, 0.0, found.error), found.arithmetic)
+        opened = np.isnan(found.value)
+    value, error = (np.where(opened, 0.0, part) for part in (found.value, found.error))
+    return Bounded(value, error, found.arithmetic), opened
 
 
 def _held(call: Call, indices: Indices, length: int) -> tuple[Indices, NDArray[np.bool_]]:
@@ -90,20 +110,15 @@ def _held(call: Call, indices: Indices, length: int) -> tuple[Indices, NDArray[n
     return np.clip(indices, 0, length - 1), outside & (padding == "zeros")
 
 
-def _whole(x: Array) -> Indices:
-    """Return integers, those far outside held to what int64 has; NaN, of which ONNX says nothing, is far outside too."""
-    return np.asarray(np.nan_to_num(np.clip(x, -(2.0**62), 2.0**62), nan=-(2.0**62)), np.int64)
-
-
 def _nearest(call: Call, x: Array, places: list[Bounded]) -> list[Array]:
     """Choose by rounding; where the error of a place reaches a tie, or nothing says how a tie is rounded,
     either neighbour."""
     lower, upper = [], []
     for place, length in zip(places, x.shape[2:], strict=True):
-        low, high = place.value - place.error, place.value + place.error
+        low, high = (np.clip(place.value + sign * place.error, -_FARTHEST, _FARTHEST) for sign in (-1, 1))
         tied = (call.opset < 20) | (low < 0) | (high > length - 1)
-        lower.append(_whole(np.where(tied, np.ceil(low - 0.5), np.rint(low))))
-        upper.append(_whole(np.where(tied, np.floor(high + 0.5), np.rint(high))))
+        lower.append(np.where(tied, np.ceil(low - 0.5), np.rint(low)).astype(np.int64))
+        upper.append(np.where(tied, np.floor(high + 0.5), np.rint(high)).astype(np.int64))
     found = []
     for number_ in range(2 ** len(places)):
         picked = [(upper if number_ >> n & 1 else lower)[n] for n in range(len(places))]
@@ -121,7 +136,7 @@ def _weighted(call: Call, x: Bounded, places: list[Bounded], mode: str) -> Bound
     offsets = np.arange(-reach, reach + 2)[:, None]
     taps, weights = [], []
     for place, length in zip(places, x.shape[2:], strict=True):
-        indices = _whole(np.floor(place.value))[:, None] + offsets
+        indices = np.floor(place.value).astype(np.int64)[:, None] + offsets
         away = abs(place[:, None] - number(indices, x.arithmetic))
         exact = ((place.error == 0) & resampling.fine_fraction(place.value))[:, None]
         weight = exact_where(filter_(exact_where(away, exact)), exact)
@@ -161,9 +176,10 @@ class GridSampling(Computing):
 
     name = "grid sampling"
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {
-        "grid": tuple(map(ValueKind, ("inside", "beyond", "halves")))
+        "grid": tuple(map(ValueKind, ("inside", "beyond", "halves", "far")))
     }
-    """Places within X; beyond it; on elements and halfway between them."""
+    """Places within X; beyond it; on elements and halfway between them; powers of 2 up to near the largest of the type,
+    of both signs."""
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"grid": ("points",)}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
@@ -175,6 +191,9 @@ class GridSampling(Computing):
     def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose places by kind."""
         dtype = call.inputs[name].dtype
+        if kind == "far":
+            first, step, count = (8, 1, 8) if dtype == "float16" else (26, 5, 20)
+            return encode(np.where(raw >> 16 & 1, -1.0, 1.0) * 2.0 ** (first + step * (raw % count)), dtype)
         if kind != "halves":
             step = 128 if kind == "inside" else 32
             return encode((raw % 257 - 128) / step, dtype)
@@ -195,6 +214,8 @@ class GridSampling(Computing):
             return "mode is one of those of the version"
         if attributes["padding_mode"] not in ("zeros", "border", "reflection"):
             return "padding_mode is zeros, border or reflection"
+        if attributes["mode"] != "nearest" and DTYPES[call.first.dtype].storage[0] in "Obc":
+            return "what the average of elements that are no real numbers is"
         if 0 in x[2:] and 0 not in grid:
             return "what is sampled of a tensor without elements"
         return None
