@@ -144,6 +144,12 @@ def scores_above_the_threshold(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def none_overlaps(asked: Deviating) -> tuple[Expected, ...]:
+    """NonMaxSuppression: no box overlaps another too much."""
+    return asked.formula(inputs={**asked.inputs, "iou_threshold": Tensor("float32", np.ones(1, np.float32))})
+
+
+@deviation
 def mode_in_lower_case(asked: Deviating) -> tuple[Expected, ...]:
     """RoiAlign: mode without regard to case."""
     return asked.formula(mode=str(asked.call.parameter("mode")).lower())

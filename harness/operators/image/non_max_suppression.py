@@ -12,7 +12,17 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators import elements
-from harness.operators.base import UNKNOWN, Call, Entropy, Family, Operator, Relation, Shape, ValueKind
+from harness.operators.base import (
+    UNKNOWN,
+    Call,
+    Entropy,
+    Family,
+    Operator,
+    Relation,
+    Shape,
+    Undefined,
+    ValueKind,
+)
 from harness.operators.formulas import decided
 
 # For each batch and class, by descending score: a box is selected where score >= score_threshold, and IOU <=
@@ -21,8 +31,12 @@ from harness.operators.formulas import decided
 
 
 def non_max_suppression(boxes: Array, scores: Array, call: Call, center_point_box: int) -> Array:
-    """Select by the rule above, in exact arithmetic."""
+    """Select by the rule above, in exact arithmetic; Undefined of what is no rectangle, no score, or no limit."""
     most, overlap, least = limits(call)
+    if not np.isfinite(boxes).all() or (center_point_box and (boxes[..., 2:] < 0).any()):
+        raise Undefined("how boxes overlap that are not finite, or whose extents are below 0")
+    if most < 0 or np.isnan(scores).any() or np.isnan(0.0 if least is None else least):
+        raise Undefined("what a score or a threshold that is NaN, or fewer than no boxes, mean")
     threshold = overlap.as_integer_ratio()
     found: list[tuple[int, int, int]] = []
     for batch, each in enumerate(boxes):
@@ -73,9 +87,11 @@ def within(a: tuple[int, int, int, int], b: tuple[int, int, int, int], threshold
     return shared * threshold[1] <= threshold[0] * union
 
 
-BOXES = tuple(map(ValueKind, ("corners", "flipped", "centred", "apart", "same", "flat")))
+BOXES = tuple(map(ValueKind, ("corners", "flipped", "centred", "apart", "same", "flat", "vast", "tiny")))
 """corners: of whole coordinates in 0..15, the first corner below the second; flipped: any two opposite
-corners; centred: centre and even extents; apart: no two overlap; same: all alike; flat: of no area."""
+corners; centred: centre and even extents; apart: no two overlap; same: all alike; flat: of no area; vast and tiny: as
+corners, times 2^90 and 2^-90, so that areas are beyond float32."""
+_SIZES = {"vast": 2.0**90, "tiny": 2.0**-90}
 SCORES = tuple(map(ValueKind, ("different", "negative", "alike")))
 """different: no two alike, in -1..1 (negative: -1..0), multiples of 2**-10; alike: four values only."""
 
@@ -117,7 +133,8 @@ class Suppressing(Family):
         shape = call.inputs[name].shape
         raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64)
         if name == "boxes":
-            return _boxes(kind, raw.reshape(shape), bool(call.parameter("center_point_box")))
+            found = _boxes(kind, raw.reshape(shape), bool(call.parameter("center_point_box")))
+            return found * np.float32(_SIZES.get(kind, 1.0))
         if kind == "alike":
             return (raw % 4 / 4).reshape(shape).astype(np.float32)
         if kind not in ("different", "negative"):
@@ -135,6 +152,8 @@ class Suppressing(Family):
             return "scores are [num_batches, num_classes, spatial_dimension]"
         if any(each not in ((), (1,)) for each in call.shapes[2:]):
             return "the limits are scalars, or have one element"
+        if call.parameter("center_point_box") not in (0, 1):
+            return "center_point_box is 0 or 1"
         return None if 0 <= limits(call)[1] <= 1 else "iou_threshold in [0, 1]"
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
