@@ -66,6 +66,18 @@ def test_max_roi_pool_takes_the_greatest_of_each_part() -> None:
         assert found[r, c, i, j] == max(x[batch, c, a, b] for a, b in product(rows, columns))
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "columns"), [(-0.5, 0.5, [0, 3, 9]), (0.5, 2.5, [9, 7, 1]), (-1.5, -0.5, [0, 0])]
+)
+def test_corners_of_regions_are_rounded_halves_away_from_0(
+    begin: float, end: float, columns: list[float]
+) -> None:
+    x = np.array([[[[3, 9, 7, 1]]]], np.float32)
+    rois = np.array([[0, begin, 0, end, 0]], np.float32)
+    (found,) = run("MaxRoiPool", {"X": x, "rois": rois}, {"pooled_shape": (1, len(columns))})
+    assert found.reshape(-1).tolist() == columns
+
+
 @pytest.mark.parametrize("centred", [0, 1])
 @pytest.mark.parametrize("least", [None, 0.25])
 def test_boxes_that_overlap_one_before_are_left_out(centred: int, least: float | None) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import copysign, floor
 
 import numpy as np
 
-from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.formulas import Either, decided
-from harness.operators.image.regions import BATCHES, OnRegions
+from harness.operators.image.regions import OnRegions
 from harness.operators.pooling.pooling import zeros_of_either_sign
 
-# Y[r, c, i, j] = max of X[batch_id, c] over the part (i, j) of region r, whose corners, times spatial_scale and rounded, both
+# Y[r, c, i, j] = max of X[batch_id, c] over the part (i, j) of region r, whose corners, times spatial_scale and rounded, halves away from 0, both
 # belong to it (Girshick, Fast R-CNN, section 2.1): rows y1 + floor(i h / rows) to y1 + ceil((i + 1) h / rows), exclusive, with
 # h = max(1, y2 - y1 + 1), cut at the image; 0 where nothing is left
 
@@ -24,7 +23,7 @@ def max_roi_pool(X: Array, rois: Array, call: Call, spatial_scale: float) -> Arr
     shape = (len(rois), X.shape[1], rows, columns)
     low, high = np.zeros(shape, X.dtype), np.zeros(shape, X.dtype)
     for region, (batch, *corners) in enumerate(rois.astype(np.float64).tolist()):
-        x1, y1, x2, y2 = (int(np.floor(each * spatial_scale + 0.5)) for each in corners)
+        x1, y1, x2, y2 = (int(copysign(floor(abs(each * spatial_scale) + 0.5), each)) for each in corners)
         for place in np.ndindex(rows, columns):
             taken = tuple(
                 slice(*part(begin, end, number, count, extent))
@@ -66,12 +65,6 @@ class RegionPooling(OnRegions):
         if len(call.parameter("pooled_shape", ())) != 2:
             return "pooled_shape is (height, width)"
         return super().broken_rule(operator, call)
-
-    def broken_by_values(self, operator: Operator, call: Call, inputs: Any) -> str | None:
-        """Batch indices within the batch."""
-        rois: Tensor = inputs["rois"]
-        batches = rois.array[:, 0].astype(np.float64)
-        return BATCHES if ((batches < 0) | (batches >= call.first.shape[0])).any() else None
 
 
 OPERATOR = Operator("MaxRoiPool", RegionPooling(), decided(max_roi_pool))

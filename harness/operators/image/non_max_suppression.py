@@ -134,7 +134,7 @@ class Suppressing(Family):
         raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64)
         if name == "boxes":
             found = _boxes(kind, raw.reshape(shape), bool(call.parameter("center_point_box")))
-            return found * np.float32(_SIZES.get(kind, 1.0))
+            return np.asarray(found * np.float32(_SIZES.get(kind, 1.0)))
         if kind == "alike":
             return (raw % 4 / 4).reshape(shape).astype(np.float32)
         if kind not in ("different", "negative"):

@@ -4,8 +4,8 @@ coordinates."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
-from typing import Any, ClassVar
+from math import inf, prod
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing
+from harness.operators.formulas import values
 
 BATCHES = "batch indices within the batch"
+SCALE = "what a spatial_scale that is not finite, or not above 0, makes of a region"
+NO_REGION = "where a region lies of which a corner is not finite"
 REGIONS = tuple(
     map(ValueKind, ("inside", "whole", "pixels", "thin", "outside", "far_outside", "flipped", "empty"))
 )
@@ -45,13 +48,13 @@ def regions(kind: str, raw: Array, image: Shape, output: Shape) -> Array:
             size = np.minimum(each * (1 + last % times), extent)
             begin = first % (extent - size + 1)
         else:
-            size = np.minimum(1 + (last % (4 * extent)) / 4, extent)
+            size = np.minimum(1 + (last % max(1, 4 * extent)) / 4, extent)
             begin = (first % (4 * (extent - size) + 1).astype(np.int64)) / 4
         if kind == "whole":
             begin, size = begin * 0, size * 0 + extent
         elif kind == "thin":
             size = (1 + last % 3) / 4
-            begin = (first % (4 * extent - 3)) / 4
+            begin = (first % max(1, 4 * extent - 3)) / 4
         elif kind == "empty":
             size = size * 0
         elif kind == "outside":
@@ -124,7 +127,20 @@ class OnRegions(Computing):
         rois = call.inputs["rois"].shape
         if len(rois) != 2 or rois[1] != self.columns:
             return f"rois are [num_rois, {self.columns}]"
-        return None if min(self.output(call)) >= 1 else "the output has elements"
+        if min(self.output(call)) < 1:
+            return "the output has elements"
+        return None if 0 < call.parameter("spatial_scale") < inf else SCALE
+
+    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """Regions that are some, and batch indices within the batch."""
+        if not np.isfinite(values(inputs["rois"])).all():
+            return NO_REGION
+        found = self.batches(inputs)
+        return BATCHES if ((found < 0) | (found >= call.first.shape[0])).any() else None
+
+    def batches(self, inputs: Mapping[str, Tensor]) -> Array:
+        """Return where in the batch each region is."""
+        return values(inputs["rois"])[:, 0]
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[regions, C, bins]."""
@@ -186,7 +202,6 @@ class Aligning(OnRegions):
             return "coordinate_transformation_mode is half_pixel or output_half_pixel"
         return None if call.parameter("sampling_ratio") >= 0 else "sampling_ratio is 0 or more"
 
-    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
-        """Indices within the batch."""
-        found: Any = inputs["batch_indices"].array
-        return BATCHES if ((found < 0) | (found >= call.first.shape[0])).any() else None
+    def batches(self, inputs: Mapping[str, Tensor]) -> Array:
+        """Return where in the batch each region is."""
+        return inputs["batch_indices"].array
