@@ -12,9 +12,9 @@ from harness.operators.formulas import Either, decided
 from harness.operators.image.regions import OnRegions
 from harness.operators.pooling.pooling import zeros_of_either_sign
 
-# Y[r, c, i, j] = max of X[batch_id, c] over the part (i, j) of region r, whose corners, times spatial_scale and rounded, halves away from 0, both
-# belong to it (Girshick, Fast R-CNN, section 2.1): rows y1 + floor(i h / rows) to y1 + ceil((i + 1) h / rows), exclusive, with
-# h = max(1, y2 - y1 + 1), cut at the image; 0 where nothing is left
+# Y[r, c, i, j] = max of X[batch_id, c] over the part (i, j) of region r, whose corners, times spatial_scale and rounded with halves
+# away from 0, both belong to it (Girshick, Fast R-CNN, section 2.1): rows y1 + floor(i h / rows) to y1 + ceil((i + 1) h / rows),
+# exclusive, with h = max(1, y2 - y1 + 1), cut at the image; 0 where nothing is left
 
 
 def max_roi_pool(X: Array, rois: Array, call: Call, spatial_scale: float) -> Array | Either:  # noqa: N803 - as ONNX calls it
