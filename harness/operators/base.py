@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
+from harness.operators.binary_floats import decode_bfloat16
 
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Value]
@@ -68,6 +69,8 @@ class Call(NamedTuple):
         of that name, as a tuple."""
         if name in self.constants:
             found = self.constants[name]
+            if name in self.inputs and self.inputs[name].dtype == "bfloat16":
+                found = decode_bfloat16(found)
             return tuple(found.tolist()) if found.ndim else found.item()
         return self.attributes.get(name, default)
 

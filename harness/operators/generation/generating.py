@@ -58,18 +58,22 @@ def constant_of_shape(input: Array, value: TensorValue | None = None) -> Array:
 
 
 def span(start: Any, limit: Any, delta: Any, call: Call) -> Any:
-    """Numbers by steps of delta, exact where they are whole or quarters; others are within the error of a sum
+    """Numbers by steps of delta, exact where they are quarters that the type holds; others are within the error of a sum
     of all steps, by which ONNX's function body computes them."""
     if not isinstance(start, Bounded):
         return np.arange(*(int(each) for each in (start, limit, delta)), dtype=start.dtype)
     first, last, step = (float(each.value) for each in (start, limit, delta))
     steps = (last - first) / step
     count = ceil(steps) if steps > 0 else 0
-    if not all((4 * each).is_integer() for each in (first, step)):
+    entry = DTYPES[call.outputs[0]]
+    quarters = 4 * max(abs(first), abs(first + count * step))
+    if not all((4 * each).is_integer() for each in (first, step)) or quarters > 2.0 ** (
+        (entry.mantissa or 0) + 1
+    ):
         return prefix_sums(
             Bounded(np.array([first, *[step] * count])[:count], np.zeros(count), start.arithmetic), 0
         )
-    storage = "f4" if call.outputs[0] == "bfloat16" else DTYPES[call.outputs[0]].storage
+    storage = "f4" if call.outputs[0] == "bfloat16" else entry.storage
     return np.array([first + n * step for n in range(count)], storage)
 
 

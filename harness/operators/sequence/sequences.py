@@ -152,7 +152,7 @@ def _cannot_split(call: Call) -> str | None:
         return "split is a scalar or has one dimension"
     if (split < 0).any():
         return "sizes are not negative"
-    if split.ndim and split.sum() != extent:
+    if split.ndim and sum(split.tolist()) != extent:
         return "the sizes sum up to the extent along the axis"
     return None if split.all() and extent else "each part holds something"
 

@@ -170,6 +170,8 @@ class Transforming(Computing):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Ranks, axes, lengths, and one side of what has two."""
         x = call.first.shape
+        if any(each.ndim for each in call.constants.values()):
+            return "lengths, steps and the axis are scalars"
         if len(x) < 2 or x[-1] not in (1, 2):
             return "the last dimension is 1 or 2"
         if operator.name == "STFT":

@@ -73,6 +73,9 @@ class MelWeighting(Computing):
             return "the inputs are scalars"
         if min(_shape(call)) < 0:
             return "lengths are not negative"
+        rate, lower, upper = (call.parameter(name) for name in INPUTS[2:])
+        if not (rate > 0 and 0 <= lower <= upper <= rate / 2):
+            return "edges from 0 to half of sample_rate, the lower first"
         return unlike_datatype(call)
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
