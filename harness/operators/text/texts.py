@@ -28,8 +28,17 @@ TEXTS = tuple(map(ValueKind, ("ordinary", "words", "spaced", "tabs", "plain", "o
 words between spaces, at the ends too; tabs: between tabs and ends of lines; plain: letters and one space between
 them; other_spaces: white space beyond ASCII; empty_texts: nothing but these, which no other kind has."""
 _OTHER_SPACE = re.compile(r"[^\S \t\r\n]")
-_NOT_RE2 = re.compile(r"\(\?(?!P<|:|[a-zA-Z]+[:)])|\\[1-9]|\{\d{5,}|\{1\d{3}|\{[2-9]\d{3}")
-"""What Python's expressions have and RE2's have not: lookaround, references, more than 1,000 repetitions."""
+_RE2_ALONE = re.compile(r"\[:|\[[^\]]*\\S|\\[pPQEzCB]|\\x\{|\\[0-7]{2}|\(\?<[a-zA-Z]|\(\?[a-zA-Z]*[-U]|\{,")
+"""What RE2's expressions have and Python's have not, or read otherwise: classes by name, quoted text, octal digits, flags."""
+_NOT_RE2 = re.compile(
+    r"\(\?(?!P<|:|[ims]+[:)])|\\[1-9ZuUN]|[*+?}]\+|\{(?:100[1-9]|10[1-9]\d|1[1-9]\d\d|[2-9]\d{3}|\d{5,})"
+)
+"""What Python's expressions have and RE2's have not: lookaround, references, other flags, possessive quantifiers, more than
+1,000 repetitions."""
+_FOLDED = re.compile("[\u017f\u212a]")
+"""Letters beyond ASCII that are k and s but for their case."""
+_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+_SPACE = r"\t\n\f\r "
 
 
 def string_concat(x: Array, y: Array) -> Array:
@@ -56,12 +65,25 @@ def string_split(x: Array, delimiter: str | None = None, maxsplit: int | None = 
 
 
 def regex_full_match(x: Array, call: Call) -> Array:
-    """Match by the formula above; classes hold ASCII alone, as RE2's do."""
+    """Match by the formula above; classes hold ASCII alone, as RE2's do. Undefined of a pattern that Python has no words for."""
     pattern = call.parameter("pattern")
     if not isinstance(pattern, str):
         raise Undefined("what matches without a pattern")
-    compiled = re.compile(pattern, re.ASCII)
+    folded = "(?i" in pattern and (not pattern.isascii() or _FOLDED.search("".join(x.reshape(-1))))
+    if _RE2_ALONE.search(pattern) or folded:
+        raise Undefined("what a pattern matches that only RE2 reads")
+    compiled = re.compile(
+        "".join(_as_python(part.group(), pattern) for part in _PART.finditer(pattern)), re.ASCII
+    )
     return np.array([compiled.fullmatch(text) is not None for text in x.reshape(-1)], bool).reshape(x.shape)
+
+
+def _as_python(part: str, pattern: str) -> str:
+    """Return what Python's expressions have for a part of RE2's: its white space, and the end of a text."""
+    if part == "$":
+        return part if "(?m" in pattern else r"\Z"
+    inside = part.startswith("[")
+    return part.replace(r"\s", _SPACE if inside else f"[{_SPACE}]").replace(r"\S", f"[^{_SPACE}]")
 
 
 class Texts(Family):
@@ -113,6 +135,8 @@ def _text(kind: str, drawn: int) -> str:
 
 def _no_pattern(call: Call) -> str | None:
     pattern = str(call.parameter("pattern"))
+    if _RE2_ALONE.search(pattern):
+        return None
     try:
         re.compile(pattern, re.ASCII)
     except re.error:
