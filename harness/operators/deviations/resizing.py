@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import values
 from harness.operators.image.resize_axes import axes, chosen, numbers
@@ -40,6 +40,15 @@ def kept_extents_copied(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def kept_axes_copied(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize: an axis whose extent stays has the scale 1."""
+    scales = asked.inputs["scales"]
+    stays = np.array([axis.resized == axis.original for axis in axes(asked.call)])
+    copied = Tensor("float32", np.where(stays, np.float32(1), scales.array))
+    return asked.formula(inputs={**asked.inputs, "scales": copied})
+
+
+@deviation
 def held_from_0(asked: Deviating) -> tuple[Expected, ...]:
     """Resize of int8 with antialias: the last axis first, and after each axis floor(result + 1 / 2), held from 0."""
     scales = asked.inputs["scales"].array
@@ -54,6 +63,15 @@ def held_from_0(asked: Deviating) -> tuple[Expected, ...]:
             found = np.maximum(np.floor(averaged.value + 0.5 + error), 0).astype(np.float32)
         choices.append(Tensor("int8", found.astype(np.int8)))
     return (OneOf(tuple(choices)),)
+
+
+@deviation
+def beyond_int32_is_the_least(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize of int32: an average that float32 rounds to 2^31 becomes the least number."""
+    (found,) = asked.formula()
+    candidates = found.candidates if isinstance(found, OneOf) else (Tensor("int32", nearest(found).array),)
+    ends = [np.where(each.array > 2**31 - 65, -(2**31), each.array).astype(np.int32) for each in candidates]
+    return (OneOf(tuple(Tensor("int32", each) for each in (*ends, *(one.array for one in candidates)))),)
 
 
 @deviation

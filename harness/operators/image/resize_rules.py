@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import floor
+from math import floor, inf, isfinite
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def _wrong(call: Call) -> str | None:
     count = len(chosen(call))
     if any(each is not None and len(each) != count for each in (scales, sizes)):
         return "scales and sizes have an element for each axis"
-    if scales is not None and min(scales, default=1.0) <= 0:
+    if scales is not None and not all(0 < scale < inf for scale in scales):
         return "scales are greater than 0"
     if call.opset < 10 and scales is not None and min(scales, default=1.0) < 1:
         return "scales are at least 1"
@@ -56,7 +56,7 @@ def _wrong(call: Call) -> str | None:
         return "coordinate_transformation_mode is one of those of the version"
     if attributes["nearest_mode"] not in NEAREST:
         return "nearest_mode is round_prefer_floor, round_prefer_ceil, floor or ceil"
-    if mode(call) == TF and (roi is None or len(roi) != 2 * count):
+    if mode(call) == TF and (roi is None or len(roi) != 2 * count or not all(map(isfinite, roi))):
         return "roi has a start and an end for each axis"
     if attributes.get("keep_aspect_ratio_policy", "stretch") not in ("stretch", "not_larger", "not_smaller"):
         return "keep_aspect_ratio_policy is stretch, not_larger or not_smaller"
@@ -93,7 +93,17 @@ def _open(call: Call) -> str | None:
         return "what an average beyond the range of integers is"
     if attributes.get("antialias") and not averaged:
         return "what antialias means for nearest"
+    if mode(call) == TF and not _held(call.first.dtype, call.parameter("extrapolation_value")):
+        return "what an extrapolation_value is that the type does not hold"
     return None
+
+
+def _held(dtype: str, number: float) -> bool:
+    """Say whether an element type holds a number, of floats at least nearly."""
+    entry = DTYPES[dtype]
+    if entry.is_float:
+        return True
+    return entry.is_integer and number.is_integer() and entry.limits.min <= number <= entry.limits.max
 
 
 def _rounds_otherwise(axis: ResizedAxis) -> bool:
