@@ -52,7 +52,7 @@ def _edges(call: Call) -> list[int]:
     for n in range(count + 2):
         hertz = 700 * expm1((low + n * (high - low) / (count + 2)) / 2595 * log(10))
         place = (length + 1) * hertz / rate
-        if place and abs(place - round(place)) < _MARGIN:
+        if round(place) and abs(place - round(place)) < _MARGIN:
             raise Undefined("an edge so near to a bin that rounding decides")
         found.append(floor(place))
     return found
