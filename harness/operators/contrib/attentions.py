@@ -12,7 +12,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
 from harness.operators.attention.attention import weights
-from harness.operators.base import UNKNOWN, Call, Operator
+from harness.operators.base import UNKNOWN, Call, Operator, Undefined
 from harness.operators.bounded import (
     Bounded,
     arithmetic,
@@ -102,6 +102,8 @@ def _projected(
     projected: Bounded, call: Call, mask: Array | None, past: Any, more: Any
 ) -> tuple[Bounded, Bounded]:
     """Attend with queries, keys and values that stand beside each other; return the keys and values as well."""
+    if call.parameter("do_rotary"):
+        raise Undefined("the angles by which do_rotary turns queries and keys")
     heads, sizes = call.parameter("num_heads"), call.parameter("qkv_hidden_sizes")
     width = projected.shape[-1] // 3
     first, second = (sizes[0], sizes[0] + sizes[1]) if sizes else (width, 2 * width)
@@ -193,6 +195,7 @@ def rotated(x: Bounded, cos: Bounded, sin: Bounded, interleaved: bool) -> Bounde
 # each query attends to the keys up to its own (causal), with local_window_size to so many before its own; softcap s: s tanh(scores / s)
 # smooth softmax: exp(score) / (sum of exp(score) + exp(head_sink)), head_sink 0 where it is left out
 # of batch b seqlens_k[b] + 1 keys are valid, and query_seqlens[b] queries, usually min(S, seqlens_k[b] + 1); what follows is open
+# tokens turn by position_ids, those of a first prompt by its first element and the places behind it
 # with norm weights heads are x / sqrt(mean(x x) + epsilon) weight before they turn
 # a quantised cache holds round(x / scale) of 8 or 4 bits, and queries attend to the numbers that it stands for
 # a cache of C rows for a window W (sliding_window_cache) holds of T keys the last T - G ceil((T - C) / G), G = C - W + 1, all up to C
@@ -211,13 +214,18 @@ def group_query(
     q, k, v = by_heads(query, heads), by_heads(key, groups), by_heads(value, groups)
     q, k = _normed(q, q_norm_weight, "q", call), _normed(k, k_norm_weight, "k", call)
     slides = bool(call.parameter("sliding_window_cache"))
+    total = call.parameter("total_sequence_length", None)
+    alone = past_key is None or not past_key.shape[2]
+    prompt = query_seqlens is None and (alone or (total is not None and int(np.max(total)) == q.shape[2]))
     found = []
     for batch, last in enumerate(seqlens_k.reshape(-1).tolist()):
         new = min(q.shape[2], last + 1) if query_seqlens is None else int(query_seqlens[batch])
         before = last + 1 - new
         one = AttendedHeads(*(each[batch : batch + 1, :, :new] for each in (q, k, v)))
         if call.parameter("do_rotary"):
-            places = np.arange(before, before + new) if position_ids is None else position_ids[batch, :new]
+            places = np.arange(before, before + new)
+            if position_ids is not None:
+                places = position_ids[0, 0] + places if prompt else position_ids[batch, :new]
             angles = (
                 cos_cache[places][None],
                 sin_cache[places][None],
@@ -238,7 +246,6 @@ def group_query(
             more = more[min(batch, len(more.value) - 1) :][:1, :, :new, first : last + 1]
         attended = _grouped(AttendedHeads(one.q, *(stands for _, stands in held)), call, more, head_sink)
         found.append((*attended, *(cache[..., kept - first :, :] for cache, _ in held)))
-    total = call.parameter("total_sequence_length", None)
     most = q.shape[2] if past_key is None else past_key.shape[2] + (q.shape[2] if total is None else 0)
     most = most if total is None or slides else max(most, int(np.max(total)))
     if not found:
@@ -346,6 +353,8 @@ def rotary_embedding(
         else by_heads(input, call.parameter("num_heads") or input.shape[2] // (2 * half))
     )
     places = position_ids + np.arange(x.shape[2])[None] if position_ids.ndim == 1 else position_ids
+    if scale != 1:
+        raise Undefined("what scale multiplies")
     y = rotated(x, cos_cache[places], sin_cache[places], bool(call.parameter("interleaved", 0)))
     return y if input.ndim == 4 else joined(y)
 
@@ -369,6 +378,8 @@ def _past(name: str) -> Any:
             return "as many keys as queries without a cache"
         if n.get("L", n["S"]) != n["S"] and call.parameter("unidirectional"):
             return "as many keys as queries where each attends to earlier ones"
+        if n.get("M", n["T"]) < n["T"]:
+            return "a mask of as many rows and columns as there may be keys"
         if n.get("X", n.get("H")) != n.get("H") and n["P"]:
             return "cached values have the size of keys"
         if "past_sequence_length" in n and not 0 <= n["past_sequence_length"] <= n["P"] - n["L"]:
@@ -424,6 +435,8 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
         return "one batch where several tokens follow a cache"
     if n["H"] % (16 if call.parameter("do_rotary", 0) else 8) or n["Q"] % n["H"]:
         return "the size of a head is a multiple of 8, of 16 where it is rotated"
+    if n["causal"] not in (0, 1) or (not n["causal"] and n["local_window_size"] != -1):
+        return "causal is 0 or 1, and local_window_size -1 where it is 0"
     caches = {name in call.inputs for name in ("cos_cache", "sin_cache")}
     return None if caches == {bool(call.parameter("do_rotary", 0))} else "do_rotary, and the caches of angles"
 
@@ -442,8 +455,8 @@ OPERATORS = (
     Operator(
         "com.microsoft.Attention",
         Dimensioned(
-            "input: B S D; weights: D W; bias: W; mask_index: B T | B | E | B S T; past: 2 B num_heads P H; "
-            "attention_bias: B num_heads S T | 1 1 S T",
+            "input: B S D; weights: D W; bias: W; mask_index: B T | B | E | B S T | B 1 M M; past: 2 B num_heads P H; "
+            "attention_bias: B num_heads S T | 1 1 S T | B 1 S T | 1 num_heads S T",
             "B S V; 2 B num_heads T H",
             _PACKED,
             _past("past"),
@@ -469,7 +482,8 @@ OPERATORS = (
         "com.microsoft.MultiHeadAttention",
         Dimensioned(
             "query: B S D | B S num_heads 3 H; key: B L D | B num_heads L H | B L num_heads 2 H; value: B L V | B num_heads L X; bias: W; "
-            "key_padding_mask: B T | B | B S T; attention_bias: B num_heads S T | 1 1 S T; past_key: B num_heads P H; "
+            "key_padding_mask: B T | B | B S T; attention_bias: B num_heads S T | 1 1 S T | B 1 S T | 1 num_heads S T; "
+            "past_key: B num_heads P H; "
             "past_value: B num_heads P H; past_sequence_length: 1",
             "B S V; B num_heads rows H; B num_heads rows X; B num_heads S T",
             {
@@ -494,7 +508,8 @@ OPERATORS = (
         "com.microsoft.GroupQueryAttention",
         Dimensioned(
             "query: B S Q; key: B S KV; value: B S KV; past_key: B kv_num_heads P width; past_value: B kv_num_heads P width; seqlens_k: B; "
-            "total_sequence_length:  | 1; cos_cache: M R; sin_cache: M R; position_ids: B S; attention_bias: B num_heads S T | 1 1 S T; "
+            "total_sequence_length:  | 1; cos_cache: M R; sin_cache: M R; position_ids: B S; "
+            "attention_bias: B num_heads S T | 1 1 S T | B 1 S T | 1 num_heads S T; "
             "head_sink: num_heads; k_scale: 1 | 1 kv_num_heads 1 H; v_scale: 1 | 1 kv_num_heads 1 H; q_norm_weight: H; "
             "k_norm_weight: H; query_seqlens: B",
             "B S O; B kv_num_heads rows width; B kv_num_heads rows width; B num_heads S T",
@@ -538,6 +553,7 @@ OPERATORS = (
                 "position_ids": (
                     Chosen("places", lambda raw, n: raw * 0 + n["P"] + np.arange(n["S"])),
                     Chosen("anywhere", lambda raw, n: raw % n.get("M", 33)),
+                    Chosen("early", lambda raw, n: raw % (n.get("M", 33) - n["S"] + 1)),
                 ),
             },
             count=3,

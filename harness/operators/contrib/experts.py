@@ -10,8 +10,17 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.model.float_formats import decode
 from harness.operators.base import Call, Operator
-from harness.operators.bounded import Bounded, converted, maximum, minimum, sigmoid, stack, take_along_axis
-from harness.operators.contrib.block_quantised import BITS, blockwise, unpacked
+from harness.operators.bounded import (
+    Bounded,
+    converted,
+    either,
+    maximum,
+    minimum,
+    sigmoid,
+    stack,
+    take_along_axis,
+)
+from harness.operators.contrib.block_quantised import BITS, allowed, blockwise, unpacked
 from harness.operators.dimensioned import SCALES, SMALL, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import gelu
 from harness.operators.formulas import bounded
@@ -19,18 +28,13 @@ from harness.operators.functions import softmax
 
 # p = softmax(router_probs); of the k greatest, divided by their sum if normalize_routing_weights:
 # output = sum over them of p[e] (fc2[e] activation(fc1[e] x + bias1[e]) + bias2[e])
+# QMoE may round what a product of blocks takes to 8 bits: of weights of 8 bits always, of 4 bits at accuracy_level 4
 # swiglu: G sigmoid(alpha G) (L + beta), G = min(g, limit), L = l between -limit and limit, g and l from fc1, or of it and fc3
-
-
-def _either(one: Bounded, other: Bounded) -> Bounded:
-    """Return elements that may be one or the other, or lie between them."""
-    middle = (one.value + other.value) / 2
-    return Bounded(middle, np.abs(one.value - middle) + np.maximum(one.error, other.error), one.arithmetic)
 
 
 _ACTIVATIONS: dict[str, Any] = {
     "relu": lambda x: maximum(x, 0.0),
-    "gelu": lambda x: _either(gelu(x, "none"), gelu(x, "tanh")),  # the document does not say which
+    "gelu": lambda x: either(gelu(x, "none"), gelu(x, "tanh")),  # the document does not say which
     "silu": lambda x: x * sigmoid(x),
     "identity": lambda x: x,
 }
@@ -45,7 +49,7 @@ def _parts(x: Bounded, call: Call) -> tuple[Bounded, Bounded]:
 
 def _swiglu(g: Bounded, up: Bounded, call: Call) -> Bounded:
     limit = call.parameter("swiglu_limit")
-    if limit:
+    if limit is not None:
         g, up = minimum(g, limit), minimum(maximum(up, -limit), limit)
     found: Bounded = (
         g * sigmoid(g * call.parameter("activation_alpha")) * (up + call.parameter("activation_beta"))
@@ -62,15 +66,15 @@ def moe(
     x = input.reshape(prod(input.shape[:-1]), input.shape[-1])
     found = []
     for e in range(router_probs.shape[-1]):
-        hidden = _projected(x, fc1_experts_weights, fc1_experts_bias, e)
+        hidden = _projected(x, fc1_experts_weights, fc1_experts_bias, e, call)
         name = call.parameter("activation_type")
         if name != "swiglu":
             hidden = _ACTIVATIONS[name](hidden)
         elif fc3_experts_weights is None:
             hidden = _swiglu(*_parts(hidden, call), call)
         else:
-            hidden = _swiglu(hidden, _projected(x, fc3_experts_weights, fc3_experts_bias, e), call)
-        found.append(_projected(hidden, fc2_experts_weights, fc2_experts_bias, e))
+            hidden = _swiglu(hidden, _projected(x, fc3_experts_weights, fc3_experts_bias, e, call), call)
+        found.append(_projected(hidden, fc2_experts_weights, fc2_experts_bias, e, call))
     every = stack(found, axis=1)
     order = np.argsort(-router_probs.value, axis=-1, kind="stable")
     k = call.parameter("k")
@@ -85,7 +89,14 @@ def moe(
     return mixed.reshape(input.shape)
 
 
-def _projected(x: Bounded, weights: Bounded, bias: Any, expert: int) -> Bounded:
+def _projected(x: Bounded, weights: Bounded, bias: Any, expert: int, call: Call) -> Bounded:
+    block, bits = call.parameter("block_size") or 0, call.parameter("expert_weight_bits")
+    if (
+        block > 0
+        and call.parameter("quant_type") == "int"
+        and 4 in (call.parameter("accuracy_level"), 12 - bits)
+    ):
+        x = allowed(x, 4, block)
     y: Bounded = x @ weights[expert].T
     return y if bias is None else y + bias[expert]
 
@@ -173,6 +184,8 @@ def _cannot_quantised(n: Dimensions, call: Call) -> str | None:
 def _cannot(n: Dimensions, call: Call) -> str | None:
     if not 0 < n["k"] <= n["E"]:
         return "k experts of those there are"
+    if call.parameter("swiglu_limit", 0.0) < 0:
+        return "swiglu_limit is not below 0"
     swiglu = call.parameter("activation_type") == "swiglu"
     fused = swiglu and n["swiglu_fusion"] in (1, 2)
     if n["F"] != n["I"] * (2 if fused else 1):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Operator
-from harness.operators.bounded import Bounded, converted, sigmoid, sqrt
+from harness.operators.base import Call, Operator, Undefined
+from harness.operators.bounded import Bounded, converted, either, sigmoid, sqrt
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
 from harness.operators.normalization.layer_norms import LAYER_NORMALISING, rms_norm
@@ -50,7 +50,8 @@ def _summed(x: Bounded, skip: Bounded, bias: Any) -> Bounded:
 
 
 # S = word_embedding[input_ids] + position_embedding[position_ids] + segment_embedding[segment_ids]
-# output = normalised(S) gamma + beta; mask_index: how many words come before the first 0 of the mask
+# output = normalised(S) gamma + beta; mask_index: the place of the first 0 of the mask, or how many words there are, which
+# are the same of words before padding; embedding_sum may be S or leave out segments, which the document does not name
 def embed_layer_norm(
     input_ids: Array,
     word_embedding: Bounded,
@@ -65,12 +66,14 @@ def embed_layer_norm(
 ) -> tuple[Any, ...]:
     """Embed by the formula above."""
     places = np.arange(input_ids.shape[1])[None] if position_ids is None else position_ids
-    s = word_embedding[input_ids] + position_embedding[np.broadcast_to(places, input_ids.shape)]
-    s = s if segment_ids is None else s + segment_embedding[segment_ids]
+    plain = word_embedding[input_ids] + position_embedding[np.broadcast_to(places, input_ids.shape)]
+    s = plain if segment_ids is None else plain + segment_embedding[segment_ids]
     counted = np.zeros(len(input_ids), np.int32)
     if mask is not None:
-        counted = np.cumprod(mask == 1, axis=1).sum(axis=1).astype(np.int32)
-    return normalised(s, epsilon)[0] * gamma + beta, counted, s
+        counted = (mask == 1).sum(axis=1).astype(np.int32)
+        if (mask != (np.arange(mask.shape[1]) < counted[:, None])).any():
+            raise Undefined("whether mask_index counts the words, or is the place of the first 0")
+    return normalised(s, epsilon)[0] * gamma + beta, counted, either(s, plain)
 
 
 # normalised over the groups of channels and the image, gamma and beta for each channel; 1: x sigmoid(x)  (GroupNorm)

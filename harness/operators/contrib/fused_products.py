@@ -8,7 +8,17 @@ from typing import Any, cast
 import numpy as np
 
 from harness.operators.base import Call, DirectmlCall, Operator, Relation, Shape, Undefined
-from harness.operators.bounded import Bounded, maximum, minimum, moveaxis, sigmoid, swapaxes, tanh
+from harness.operators.bounded import (
+    Bounded,
+    choose,
+    maximum,
+    minimum,
+    moveaxis,
+    number,
+    sigmoid,
+    swapaxes,
+    tanh,
+)
 from harness.operators.elementwise import activations
 from harness.operators.formulas import bounded, parameters
 from harness.operators.products.convolutions import conv, conv_transpose
@@ -28,7 +38,11 @@ _ACTIVATIONS: dict[str, Any] = {
     "LeakyRelu": activations.leaky_relu,
     "HardSigmoid": activations.hard_sigmoid,
     "Clip": lambda x, least, most: minimum(maximum(x, least), most),
+    "HardSwish": activations.hard_swish,
+    "ThresholdedRelu": lambda x, alpha: choose(-x, -alpha, x, number(np.zeros(x.shape), x.arithmetic)),
     "Elu": activations.elu,
+    "Celu": activations.celu,
+    "Selu": activations.selu,
     "Softplus": activations.softplus,
     "Softsign": activations.softsign,
 }
@@ -41,7 +55,7 @@ def _unlike_activation(call: Call) -> str | None:
         return None
     if name not in _ACTIVATIONS:
         return "activation is one that there is"
-    given = sum(f"activation_{each}" in call.attributes for each in ("alpha", "beta"))
+    given = sum(f"activation_{each}" in call.attributes for each in ("alpha", "beta", "gamma"))
     given += len(call.parameter("activation_params", ()))
     return "an activation has its parameters" if given < _count(name) else None
 
@@ -68,15 +82,17 @@ def _turned(x: Any, transposed: int, batch: int) -> Any:
 def fused_matmul(
     A: Bounded, B: Bounded, alpha: float, transA: int, transB: int, transBatchA: int = 0, transBatchB: int = 0,
     activation: str | None = None, activation_alpha: float | None = None, activation_beta: float | None = None,
+    activation_gamma: float | None = None,
 ) -> Bounded:  # fmt: skip
     """Multiply by the formula above."""
     y = np.matmul(_turned(A, transA, transBatchA), _turned(B, transB, transBatchB)) * alpha
-    return activated(y, activation, activation_alpha, activation_beta)
+    return activated(y, activation, activation_alpha, activation_beta, activation_gamma)
 
 
 def fused_gemm(
     A: Any, B: Any, alpha: float, beta: float, transA: int, transB: int, C: Any = None,
     activation: str | None = None, activation_alpha: float | None = None, activation_beta: float | None = None,
+    activation_gamma: float | None = None,
 ) -> Any:  # fmt: skip
     """Multiply and add as Gemm does, then apply the activation, of integers Relu."""
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
@@ -84,7 +100,7 @@ def fused_gemm(
         if activation not in (None, "Relu"):
             raise Undefined("what an activation makes of integers")
         return np.maximum(y, np.zeros((), y.dtype)) if activation else y
-    return activated(y, activation, activation_alpha, activation_beta)
+    return activated(y, activation, activation_alpha, activation_beta, activation_gamma)
 
 
 def fused_conv(

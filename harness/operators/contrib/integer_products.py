@@ -10,7 +10,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Operator, Relation, Shape
+from harness.operators.base import Call, Operator, Relation, Shape, Undefined
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, maximum, minimum, number
 from harness.operators.contrib.qlinear import real, scale_of, zero_of
 from harness.operators.dimensioned import SCALES, Dimensioned
@@ -42,8 +42,13 @@ def integer_to_float(
     """Multiply by the formula above."""
     worked = arithmetic(declared, call.outputs[0])
     zeros = (zero_of(inputs, "a_zero_point"), zero_of(inputs, "b_zero_point"))
-    exact = multiply(inputs["A"].array, inputs["B"].array, *zeros)
     a, b = (scale_of(inputs, f"{name}_scale", worked) for name in "ab")
+    if a.ndim:  # of each column of A, whose products are scaled before they are added
+        y = real(inputs, "A", "a_scale", "a_zero_point", worked) @ number(
+            inputs["B"].array - zeros[1].astype(float), worked
+        )
+        return _finished(y * b, inputs, call.outputs[0])
+    exact = multiply(inputs["A"].array, inputs["B"].array, *zeros)
     return _finished(number(exact.astype(float), worked) * (a * b), inputs, call.outputs[0])
 
 
@@ -73,6 +78,8 @@ def dynamic_matmul(
 def quantised_anew(inputs: Mapping[str, Tensor], worked: Arithmetic) -> tuple[Bounded, Bounded, Bounded]:
     """Return A as DynamicQuantizeLinear quantises it, less its zero point, that zero point, and the scale."""
     a = number(inputs["A"], worked)
+    if np.isnan(a.value).any():
+        raise Undefined("the range of numbers one of which is NaN")
     least, most = range_with_zero(a)
     with np.errstate(all="ignore"):
         scale = (most - least) / 255.0
@@ -121,7 +128,7 @@ def qgemm(
 
 
 class ScaledProducts(Products):
-    """A and B as in `Products`; scales and zero points `scalar`, `one` or `each`, one for each column of B, as is bias."""
+    """A and B as in `Products`; scales and zero points `scalar`, `one` or `each`, one for each column, as is bias."""
 
     name = "scaled_products"
 
@@ -145,6 +152,8 @@ class ScaledProducts(Products):
         if name == "B":
             return super().shape(operator, name, relation, call)
         columns = call.shapes[1][-1:]
+        if name[0] == "a":
+            columns = call.first.shape[-1:]
         word = str(relation) if relation else "each" if name == "bias" else "scalar"
         return {"scalar": (), "one": (1,), "each": columns, "unlike": (*(n + 1 for n in columns),)}[word]
 
@@ -154,10 +163,9 @@ class ScaledProducts(Products):
             return wrong
         columns = call.shapes[1][-1:] if len(call.shapes[1]) > 1 else (1,)
         for name, each in list(call.inputs.items())[2:]:
-            if each.shape not in (
-                (columns,) if name == "bias" else ((), (1,)) if name[0] == "a" else ((), (1,), columns)
-            ):
-                return "scales and zero points are one for all, or one for each column of B, as bias is"
+            of = call.first.shape[-1:] if name[0] == "a" else columns
+            if each.shape not in ((columns,) if name == "bias" else ((), (1,), of)):
+                return "scales and zero points are one for all, or one for each column, of B as bias is"
         return None
 
 
@@ -169,7 +177,8 @@ OPERATORS = (
     Operator(
         "com.microsoft.QGemm",
         Dimensioned(
-            "A: P Q; a_scale:  | 1; a_zero_point:  | 1; B: R S; b_scale:  | N; b_zero_point:  | N; C: M N | N; y_scale:  | 1; "
+            "A: P Q; a_scale:  | 1; a_zero_point:  | 1; B: R S; b_scale:  | N; b_zero_point:  | N; "
+            "C: M N | N | 1 N | M 1 | 1 |  ; y_scale:  | 1; "
             "y_zero_point:  | 1",
             "M N",
             {
@@ -179,10 +188,7 @@ OPERATORS = (
                 "R": lambda n: n["N" if n["transB"] else "K"],
                 "S": lambda n: n["K" if n["transB"] else "N"],
             },
-            lambda _n, call: (
-                None if call.shapes[4] == call.shapes[5] else "as many scales as zero points of B"
-            ),
-            {"a_scale": (SCALES,), "b_scale": (SCALES,), "y_scale": (SCALES,)},
+            chosen={"a_scale": (SCALES,), "b_scale": (SCALES,), "y_scale": (SCALES,)},
             types=lambda call: (
                 call.inputs["y_zero_point"].dtype if "y_zero_point" in call.inputs else "float32",
             ),

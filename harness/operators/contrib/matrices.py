@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.float_formats import Float64
-from harness.operators.base import Operator
+from harness.operators.base import Operator, Undefined
 from harness.operators.bounded import Bounded, sqrt
 from harness.operators.bounded.number import surely_nan
 from harness.operators.dimensioned import Chosen, Dimensioned
@@ -14,7 +14,8 @@ from harness.operators.formulas import bounded
 
 # Inverse: X^-1; its error is at most c n |X^-1| |X| |X^-1| u for elimination with row exchanges that do not grow
 #          (Higham, Accuracy and Stability, 2nd ed., 14.1), with c = 4 for the two triangles and the pivots
-# CDist:   C[m, k] = sum over n of (A[m, n] - B[k, n])^2, and the root of it for euclidean
+# CDist:   C[m, k] = sum over n of (A[m, n] - B[k, n])^2, and the root of it for euclidean; the document names further
+#          distances without a formula
 
 
 def inverse(X: Bounded) -> Bounded:
@@ -33,12 +34,18 @@ def inverse(X: Bounded) -> Bounded:
 def cdist(A: Bounded, B: Bounded, metric: str) -> Bounded:
     """Measure by the formula above, or by |a|^2 - 2 a b + |b|^2, which rounds more."""
     d = A[:, None, :] - B[None, :, :]
+    if metric not in ("euclidean", "sqeuclidean"):
+        raise Undefined(f"the formula of {metric}")
     written = (d * d).sum(-1)
     product = (A * A).sum(-1)[:, None] - 2.0 * (A @ B.T) + (B * B).sum(-1)[None, :]
     found = Bounded(written.value, np.maximum(written.error, product.error), A.arithmetic)
     return sqrt(found) if metric == "euclidean" else found
 
 
+_METRICS = """
+braycurtis canberra chebyshev cityblock correlation cosine dice euclidean hamming jaccard jensenshannon kulsinski mahalanobis
+matching minkowski rogerstanimoto russellrao seuclidean sokalmichener sokalsneath sqeuclidean wminkowski yule
+"""
 OPERATORS = (
     Operator(
         "com.microsoft.Inverse",
@@ -60,8 +67,8 @@ OPERATORS = (
             "M K",
             rule=lambda _, call: (
                 None
-                if call.parameter("metric") in ("sqeuclidean", "euclidean")
-                else "metric is sqeuclidean or euclidean"
+                if call.parameter("metric") in _METRICS.split()
+                else "metric is one that the document names"
             ),
         ),
         bounded(cdist),

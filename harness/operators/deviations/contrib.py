@@ -13,7 +13,7 @@ from harness.model.expected import Approx, Exact, Expected
 from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.block_quantised import blockwise, unpacked
 from harness.operators.contrib.fused_norms import skip_rms_norm
-from harness.operators.contrib.integer_products import summed_as_reals
+from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.deviations.quantised import products_in_pairs
 from harness.operators.formulas import bounded
@@ -34,6 +34,31 @@ def bias_scaled_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
 def _with_bias_scaled(asked: Deviating) -> dict[str, Tensor]:
     bias, scale = asked.inputs["bias"], asked.inputs["b_scale"]
     return {**asked.inputs, "bias": Tensor(bias.dtype, bias.array * scale.array)}
+
+
+@deviation
+def scaled_as_columns(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat: scales of the columns of A multiply those of the product; bias is scaled by a vector b_scale."""
+    a, b = asked.inputs["a_scale"], asked.inputs["b_scale"]
+    one, both = Tensor(a.dtype, np.ones((), a.array.dtype)), Tensor(b.dtype, a.array * b.array)
+    given = _with_bias_scaled(asked) if "bias" in asked.inputs and b.array.ndim else asked.inputs
+    return asked.formula(inputs={**given, "a_scale": one, "b_scale": both})
+
+
+@deviation
+def scaled_by_rows(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat: scales and zero points of the columns of A are those of its rows."""
+    by_rows = {
+        name: Tensor(each.dtype, each.array[:, None]) if name[:2] == "a_" and each.array.ndim else each
+        for name, each in asked.inputs.items()
+    }
+    return integer_to_float(asked.call, by_rows, asked.arithmetic)
+
+
+@deviation
+def default_zero_points(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulNBits: as without zero points."""
+    return asked.formula(inputs={name: each for name, each in asked.inputs.items() if name != "zero_points"})
 
 
 @deviation
@@ -89,7 +114,7 @@ def always_normalised(asked: Deviating) -> tuple[Expected, ...]:
 def positive_weights(asked: Deviating) -> tuple[Expected, ...]:
     """QMoE: experts whose weight is not greater than 1e-8 are left out."""
     given = asked.inputs["router_weights"]
-    kept = Tensor(given.dtype, given.array * (given.array > 1e-8))
+    kept = Tensor(given.dtype, np.where(given.array > 1e-8, given.array, given.array.dtype.type(0)))
     return asked.formula(inputs={**asked.inputs, "router_weights": kept})
 
 
