@@ -103,6 +103,7 @@ SURVIVORS = (
     Survivor("com.microsoft.QLinearSoftmax", "x_zero_point not seen", "numbers that are all moved have the same Softmax"),
     Survivor("com.microsoft.MatMulNBits", "K ignored", "it follows from the shape of A"),
     Survivor("com.microsoft.MatMulNBits", "accuracy_level (ignored|always .*)", "the bound holds for any finer level"),
+    Survivor("com.microsoft.QMoE", "accuracy_level (ignored|always .*)", "the bound holds for any finer level"),
     Survivor("com.microsoft.RotaryEmbedding", "rotary_embedding_dim ignored", "it follows from the shape of cos_cache"),
     Survivor("com.microsoft.GroupQueryAttention", "total_sequence_length (read|with) .*", "a tensor of one element"),
     Survivor("com.microsoft.GroupQueryAttention", "qk_output ignored", "the fourth output is asked for with one value alone"),
