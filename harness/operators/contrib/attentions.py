@@ -256,7 +256,7 @@ def group_query(
     output, keys, values = (
         concatenate([_filled(each, extent, axis) for each in parts], axis=0)
         if isinstance(parts[0], Bounded)
-        else Either(*_packed(np.concatenate(parts, axis=1), call))
+        else _quantised(parts, extent, call)
         for parts, extent, axis in ((y, q.shape[2], 1), *((cache, most, 2) for cache in caches))
     )
     shares = (
@@ -300,6 +300,16 @@ def cached(old: Any, new: Bounded, scale: Any, call: Call) -> tuple[Any, Bounded
     return held, Bounded(held[0], held[2] - held[1], new.arithmetic) * scale
 
 
+def _quantised(parts: Any, rows: int, call: Call) -> Either:
+    """Return the caches of all batches, each the nearest, the least and the greatest integers, with rows that hold anything
+    behind those that each has."""
+    behind = np.arange(rows) >= np.array([each.shape[3] for each in parts])[:, None]
+    wide = [np.pad(each, [*[(0, 0)] * 3, (0, rows - each.shape[3]), (0, 0)]) for each in parts]
+    choices = _packed(np.concatenate(wide, axis=1), call)
+    held, anything = choices[0], np.arange(256 if behind.any() else 0).astype(choices.dtype)
+    return Either(*choices, *(np.where(behind[:, None, :, None], byte, held) for byte in anything))
+
+
 def _packed(caches: Array, call: Call) -> Array:
     """Return integers as a cache holds them: of 4 bits two in a byte, the first one lowest, 8 for 0."""
     if call.parameter("kv_cache_bit_width") == 8:
@@ -334,7 +344,11 @@ def _grouped(h: AttendedHeads, call: Call, more: Any, sink: Any) -> tuple[Bounde
         extra = extra if sink is None else extra + sink.reshape(1, -1, 1, 1)
         scores = concatenate([scores, extra], axis=-1)
     found = weights(scores, np.zeros((*scores.shape[:-1], 1), bool), call)[..., :keys]
-    return joined(found @ v), found
+    beside = (scores.value == np.inf).any(-1, keepdims=True) & (
+        scores.value == -np.inf
+    )  # exp(-inf) / inf, or / NaN
+    shares = Bounded(found.value, np.where(beside[..., :keys], np.inf, found.error), found.arithmetic)
+    return joined(found @ v), shares
 
 
 def rotary_embedding(
@@ -415,8 +429,8 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
     if "key" in call.inputs and n["KV"] != groups * n["H"]:
         return "keys and values have kv_num_heads heads of the size of the queries'"
     if n["sliding_window_cache"]:
-        if not 0 < n["local_window_size"] <= n["P"]:
-            return "a cache that slides has the rows of its window"
+        if not 0 < n["local_window_size"] <= n["P"] or not n["S"]:
+            return "a cache that slides has the rows of its window, and a step a token"
     elif n["P"] < n.get("total_sequence_length", 0) != n["P"] + n["S"]:
         return "a cache that grows by what is new, or one that holds it already"
     if n["P"] and "past_key" not in call.inputs:
@@ -509,7 +523,7 @@ OPERATORS = (
         Dimensioned(
             "query: B S Q; key: B S KV; value: B S KV; past_key: B kv_num_heads P width; past_value: B kv_num_heads P width; seqlens_k: B; "
             "total_sequence_length:  | 1; cos_cache: M R; sin_cache: M R; position_ids: B S; "
-            "attention_bias: B num_heads S T | 1 1 S T | B 1 S T | 1 num_heads S T; "
+            "attention_bias: B num_heads S A | 1 1 S A | B 1 S A | 1 num_heads S A; "
             "head_sink: num_heads; k_scale: 1 | 1 kv_num_heads 1 H; v_scale: 1 | 1 kv_num_heads 1 H; q_norm_weight: H; "
             "k_norm_weight: H; query_seqlens: B",
             "B S O; B kv_num_heads rows width; B kv_num_heads rows width; B num_heads S T",
@@ -520,6 +534,7 @@ OPERATORS = (
                 "width": lambda n: n["H"] // (2 if n.get("kv_cache_bit_width") == 4 else 1),
                 "O": lambda n: n["num_heads"] * n["H"],
                 "R": lambda n: n["H"] // 2,
+                "A": lambda n: n.get("total_sequence_length", n["P"] + n["S"]),
                 "T": lambda n: (
                     max(n["P"], n["total_sequence_length"])
                     if "total_sequence_length" in n

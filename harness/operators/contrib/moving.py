@@ -159,7 +159,7 @@ def murmur_hash(X: Array, positive: int, seed: int) -> Array:
     """Hash the bytes of each element, of a text those of UTF-8."""
     data = [each.encode() if isinstance(each, str) else each.tobytes() for each in X.reshape(-1)]
     hashes = np.array([murmur3(each, seed) for each in data], np.uint32).reshape(X.shape)
-    return hashes if positive else hashes.view(np.int32)
+    return hashes if positive == 1 else hashes.view(np.int32)
 
 
 def nhwc_max_pool(x: Array, call: Call) -> Array:
@@ -274,7 +274,14 @@ OPERATORS = (
     ),
     Operator(
         "com.microsoft.MurmurHash3",
-        Dimensioned("X: *", "*", types=lambda call: ("uint32" if call.parameter("positive") else "int32",)),
+        Dimensioned(
+            "X: *",
+            "*",
+            types=lambda call: ("uint32" if call.parameter("positive") == 1 else "int32",),
+            rule=lambda _n, call: (
+                None if 0 <= call.parameter("seed") < 2**32 else "seed is an unsigned integer of 32 bits"
+            ),
+        ),
         moved(murmur_hash),
         outputs=lambda call: (call.first.shape,),
     ),

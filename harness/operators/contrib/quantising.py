@@ -71,7 +71,7 @@ OPERATORS = (
     Operator(
         "com.microsoft.QLinearConcat",
         Dimensioned(
-            "Y_scale: ; Y_zero_point: ",
+            "Y_scale:  | 1; Y_zero_point:  | 1",
             "*",
             rule=_cannot_join,
             types=lambda call: (call.inputs["Y_zero_point"].dtype,),
