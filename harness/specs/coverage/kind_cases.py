@@ -280,6 +280,7 @@ def _options(base: Options, cell: Cell, tensors: Iterable[str]) -> Options:
     """Return the options of a base that a changed case keeps."""
     return Options(
         initializer=_initializer(base, cell, tensors),
+        shapes=base.shapes,
         outputs=base.outputs,
         omit=base.omit,
         optionals=base.optionals,
