@@ -299,8 +299,8 @@ class Operator(NamedTuple):
     or that are attributes at older opsets, with their rank, UNKNOWN for any. Where they are given, `outputs` infers the
     outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML call, in place
     of the family. `options` is whatever the family wants to know of its operator, such as the names of
-    DirectML's members. `seldom` are inputs that the document gives to some providers alone: generated cases have them where
-    they are about them. `signature` is that of an operator in a domain of one's own (`harness.model.signatures`).
+    DirectML's members. `seldom` are inputs, and attributes that are not 0, that some providers alone have: generated cases
+    have them where they are about them. `signature` is that of an operator in a domain of one's own (`harness.model.signatures`).
     """
 
     name: str

@@ -196,7 +196,7 @@ GRU = Recurrence(3, ("Sigmoid", "Tanh"), 1)
 LSTM = Recurrence(4, ("Sigmoid", "Tanh", "Tanh"), 2)
 RECURRENT = Recurrent()
 OPERATORS = (
-    Operator("RNN", RECURRENT, bounded(rnn), options=RNN),
-    Operator("GRU", RECURRENT, bounded(gru), options=GRU),
-    Operator("LSTM", RECURRENT, bounded(lstm), options=LSTM),
+    Operator("RNN", RECURRENT, bounded(rnn), options=RNN, seldom=("layout",)),
+    Operator("GRU", RECURRENT, bounded(gru), options=GRU, seldom=("layout",)),
+    Operator("LSTM", RECURRENT, bounded(lstm), options=LSTM, seldom=("layout",)),
 )

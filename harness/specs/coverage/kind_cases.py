@@ -60,7 +60,7 @@ PREFIX = "kind_"
 """What the names of generated cases begin with: the query `case=kind_*` selects them."""
 _TRIED = 12
 """Changed calls whose results are asked of the formula for a cell."""
-_BASES = 60
+_BASES = 200
 """Bases that are changed for a cell."""
 _SEVERAL, _LARGE, _LONG = 3, 10_000, 50_000
 """Elements of an input whose first differs from its last; elements of which no result is computed here, and where an
@@ -188,8 +188,8 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
 
 
 def _rank(operator: Operator, base: Witness, *, fewest: bool = False) -> tuple[object, ...]:
-    """Return what orders bases: those that providers have kernels for first, then those whose inputs have elements, then
-    those that leave out the least, or that give the fewest element types, inputs and attributes."""
+    """Return what orders bases: those that providers have kernels for first, then those whose inputs have elements and the
+    usual type, then those that leave out the least, or that give the fewest element types, inputs and attributes."""
     case, call, _ = base
     types = {name.split(".")[0]: each.dtype for name, each in call.inputs.items()}
     asked = (registered(TargetInfo(each), case.operator, case.opset, types) for each in (CPU, DML))
@@ -200,12 +200,12 @@ def _rank(operator: Operator, base: Witness, *, fewest: bool = False) -> tuple[o
     return (
         lacking[0],
         not all(map(prod, call.shapes)),
-        not types.keys().isdisjoint(operator.seldom),
-        (_USUAL not in types.values(), unlike, given) if fewest else (-given,),
+        any(types.get(each) or case.attributes.get(each) for each in operator.seldom),
+        _USUAL not in types.values(),
+        (unlike, given) if fewest else (-given,),
         lacking[1],
         options != plain,
         -case.opset,
-        _USUAL not in types.values(),
         sum(map(prod, call.shapes)),
     )
 
