@@ -12,11 +12,12 @@ from tests.plans import plan_of
 
 
 def generated(operator: str) -> dict[str, Case]:
-    """Return them by the attribute and the word of its value."""
+    """Return the invalid ones by the attribute and the word of its value."""
     made = [
         case
         for case in plan_of(operator).literals
-        if (case.source or "").partition(",")[0].partition(" ")[2] in NUMBERS
+        if case.validity is Validity.INVALID
+        and (case.source or "").partition(",")[0].partition(" ")[2] in NUMBERS
     ]
     return {case.id.partition("case=kind_")[2].partition(";")[0]: case for case in made}
 
@@ -26,7 +27,7 @@ def test_each_breaks_the_rule_that_it_names(operator: str) -> None:
     for case in generated(operator).values():
         call = call_of(case)
         tensors = dict(zip(call.inputs, case_inputs(call, case, 0), strict=True))
-        assert case.validity is Validity.INVALID
+        assert case.rule is not None
         assert OPERATORS[operator].broken(call, tensors) == case.rule
 
 
@@ -46,3 +47,26 @@ def test_a_value_that_another_case_has_is_not_generated() -> None:
     """A valid call has pads of 0, a valid axis is below 0, and invalid sweeps have the axis 2**32."""
     assert "pads_zero" not in generated("Conv")
     assert not {"axis_negative", "axis_33_bits"} & generated("Softmax").keys()
+
+
+def test_a_float_gets_valid_cases_where_no_rule_forbids_them() -> None:
+    made = {
+        case.id.partition("case=kind_")[2].partition(";")[0]: case for case in plan_of("HardSigmoid").literals
+    }
+    values = {
+        kind: made[f"alpha_{kind}"].attributes["alpha"] for kind in ("nan_first", "inf", "minus_inf", "zero")
+    }
+    assert str(values) == "{'nan_first': nan, 'inf': inf, 'minus_inf': -inf, 'zero': 0.0}"
+    assert {made[f"alpha_{kind}"].validity for kind in values} == {Validity.VALID}
+    ratio = generated("Dropout")["ratio_negative"]
+    assert (ratio.attributes["ratio"], ratio.validity, ratio.rule) == (
+        -1.0,
+        Validity.INVALID,
+        "ratio in [0, 1)",
+    )
+
+
+def test_a_flag_is_no_wrong_number_where_another_rule_breaks() -> None:
+    """What transA = -1 means no text says; that the inner dimensions then disagree is no case."""
+    assert not [kind for kind in generated("Gemm") if kind.startswith("trans")]
+    assert {"onesided_negative", "onesided_33_bits"} <= generated("STFT").keys()  # their rule names the flag
