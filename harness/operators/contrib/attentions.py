@@ -344,9 +344,8 @@ def _grouped(h: AttendedHeads, call: Call, more: Any, sink: Any) -> tuple[Bounde
         extra = extra if sink is None else extra + sink.reshape(1, -1, 1, 1)
         scores = concatenate([scores, extra], axis=-1)
     found = weights(scores, np.zeros((*scores.shape[:-1], 1), bool), call)[..., :keys]
-    beside = (scores.value == np.inf).any(-1, keepdims=True) & (
-        scores.value == -np.inf
-    )  # exp(-inf) / inf, or / NaN
+    infinite = (scores.value == np.inf).any(-1, keepdims=True)
+    beside = infinite & (scores.value == -np.inf)  # exp(-inf) / inf, or / NaN
     shares = Bounded(found.value, np.where(beside[..., :keys], np.inf, found.error), found.arithmetic)
     return joined(found @ v), shares
 

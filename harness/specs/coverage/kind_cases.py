@@ -3,9 +3,9 @@ number of an attribute that breaks a rule, and for each kind of session, where n
 
 It is an existing valid case with an input changed, and with it those that share its extents, or with an attribute changed; or an
 existing case in another session: after another call, or, for each rule that an invalid case breaks, with undeclared shapes. The
-cells are those of `kinds`, by which `harness coverage --kinds` counts: what is generated and what is counted cannot differ. A
-number makes an invalid case. Of the others, a changed call that breaks a rule, or of which the formula claims no result, becomes
-no case, and its cell stays open.
+cells are those of `kinds`, by which `harness coverage --kinds` counts: what is generated and what is counted cannot differ. An
+integer of an attribute makes an invalid case, a float of one a valid or an invalid case. Of the others, a changed call that breaks a
+rule becomes no case. A valid call of which the formula claims no result becomes none either, and its cell stays open.
 """
 
 from __future__ import annotations
@@ -108,14 +108,10 @@ def _made_in_modes(seen: SeenKinds) -> Iterator[Case]:
     for witness in ranked:
         for mode in modes_of(witness.case):
             bases.setdefault(mode, []).append(witness)
-    for mode, cells in mode_cells(seen).items():
-        for cell in cells:
-            if (
-                cell not in seen.by_mode.get(mode, ())
-                and (made := _made(seen, bases[mode], cell)) is not None
-            ):
-                seen.count(made)
-                yield made
+    for mode, cell in mode_cells(seen):
+        if cell not in seen.by_mode.get(mode, ()) and (made := _made(seen, bases[mode], cell)) is not None:
+            seen.count(made)
+            yield made
 
 
 def _in_session(seen: SeenKinds, ranked: Iterable[Witness], kind: str) -> Iterator[Case]:

@@ -244,10 +244,10 @@ class SeenKinds:
         text says which of 0 and 1 another number means. A float may do either."""
         if rule is None:
             return number in (None, "FLOAT")
-        return number is not None and (name in self._numbers or name in rule)
+        return number is not None and (name in self._no_flags or name in rule)
 
     @cached_property
-    def _numbers(self) -> set[str]:
+    def _no_flags(self) -> set[str]:
         """The attributes that are not 0 or 1 in some valid case."""
         return {
             name
@@ -282,8 +282,8 @@ def _numbers(value: Value) -> Iterator[str]:
         yield "NaN first" if np.isnan(value) else "inf" if value > 0 else "-inf"
 
 
-def mode_cells(seen: SeenKinds) -> dict[Mode, list[Cell]]:
-    """Return for each mode of an operator the kinds of elements that cases have in it or in other modes, a mode being one of
+def mode_cells(seen: SeenKinds) -> list[tuple[Mode, Cell]]:
+    """Return each mode of an operator with each kind of elements that cases have in it or in other modes, a mode being one of
     several values of its attribute."""
     modes = dict.fromkeys(mode for witness in seen.valid for mode in modes_of(witness.case))
     values = Counter(name for name, _ in modes)
@@ -297,14 +297,12 @@ def mode_cells(seen: SeenKinds) -> dict[Mode, list[Cell]]:
         and cell not in seen.open
         and " ".join(cell) not in told
     ]
-    return {mode: cells for mode in modes if 2 <= values[mode[0]] <= _MODES}
+    return [(mode, cell) for mode in modes if 2 <= values[mode[0]] <= _MODES for cell in cells]
 
 
 def count_kinds(seen: SeenKinds) -> KindCount:
     """Count the cells of an operator."""
-    in_modes = [
-        cell in seen.by_mode.get(mode, ()) for mode, cells in mode_cells(seen).items() for cell in cells
-    ]
+    in_modes = [cell in seen.by_mode.get(mode, ()) for mode, cell in mode_cells(seen)]
     found = KindCount(seen.operator.name, [], [], {}, (sum(in_modes), len(in_modes)))
     told = reasons(seen.operator.name)
     for cell in dict.fromkeys(_possible(seen)):
