@@ -142,6 +142,7 @@ _PARTS = {(each.__module__, each.__qualname__): each for each in (
 def _dumped(plan: Any) -> bytes:
     with io.BytesIO() as file:
         pickler = pickle.Pickler(file, protocol=5)
-        pickler.dispatch_table = {np.ndarray: _reduced}
+        # an enumeration by its value: Python 3.11.0 to 3.11.3 ask for getattr, which is no part
+        pickler.dispatch_table = {np.ndarray: _reduced, Validity: lambda each: (Validity, (each.value,))}
         pickler.dump(plan)
         return file.getvalue()
