@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
 from harness.operators.binary_floats import encode
@@ -38,8 +39,8 @@ class Dimensioned(Conditioned):
     A name is one extent throughout a call, that of an integer attribute where there is one; `...` any leading
     dimensions; `*` alone any shape; `~` alone one that can be broadcast; a number itself; `|` stands between
     alternatives, nothing for a scalar. `sizes` makes extents of those that are known, `defaults` are those that no input
-    decides, `rule` says what else is wrong, `chosen` has the kinds of values that an input alone has, `types` the element
-    types of the outputs that no type parameter tells.
+    decides, `rule` says what else is wrong, `by_values` what is wrong about elements, `chosen` has the kinds of values
+    that an input alone has, `types` the element types of the outputs that no type parameter tells.
 
     In a sweep `shape:` of a further input is by default the first alternative, or the `second` or `third`; a mapping
     gives extents by name; `unlike` has one more in the last dimension, `deeper` a leading 1 more.
@@ -57,12 +58,15 @@ class Dimensioned(Conditioned):
         types: Callable[[Call], tuple[str | None, ...]] = lambda _call: (),
         count: int = 1,
         defaults: Mapping[str, int] | None = None,
+        by_values: Callable[[Dimensions, Mapping[str, Tensor]], str | None] = lambda _dimensions, _inputs: (
+            None
+        ),
     ) -> None:
         written = (part.split(":") for part in inputs.split(";"))
         self.inputs = {name.strip(): [each.split() for each in text.split("|")] for name, text in written}
         self.outputs = [text.split() for text in outputs.split(";")]
         self.sizes, self.rule, self.chosen, self.types = sizes or {}, rule, chosen or {}, types
-        self.count, self.defaults = count, defaults or {}
+        self.count, self.defaults, self.by_values = count, defaults or {}, by_values
         names = {word for each in self.inputs.values() for form in each for word in form} | set(self.sizes)
         self.relations = {"*": (*sorted(names - {"..."}), *_OTHER, *RELATIONS)}  # type: ignore[misc] # of this operator alone
 
@@ -157,6 +161,10 @@ class Dimensioned(Conditioned):
         """Shapes that are not as written, then the rule of the operator."""
         found, broken = self.dimensions(call)
         return broken or self.rule(found, call)
+
+    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """The rule of the operator about elements."""
+        return self.by_values(self.dimensions(call)[0], inputs)
 
     def output_count(self, operator: Operator, call: Call) -> int:
         """The usual number of outputs."""

@@ -19,7 +19,7 @@ from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
 from harness.operators.bounded import concatenate
-from harness.operators.contrib import attentions, block_quantised, experts
+from harness.operators.contrib import block_quantised, experts, group_query_attention
 from harness.specs.sweeps.calls import make_call
 from tests.mutants.any_operator import samples
 
@@ -223,7 +223,7 @@ def _other_end(data: Any, bits: int) -> Any:
     )
 
 
-def _as_new(old: Any, new: Any, scale: Any, call: Call, right: Any = attentions.cached) -> Any:
+def _as_new(old: Any, new: Any, scale: Any, call: Call, right: Any = group_query_attention.cached) -> Any:
     held, stands = right(old, new, scale, call)
     return held, stands if scale is None else concatenate([stands[:, :, : -new.shape[2]], new], axis=2)
 
@@ -238,9 +238,9 @@ _samples = functools.cache(samples)
 @pytest.mark.parametrize(
     ("name", "module", "function", "wrong"),
     [
-        ("GroupQueryAttention", attentions, "unpacked", _other_end),
-        ("GroupQueryAttention", attentions, "cached", _as_new),
-        ("GroupQueryAttention", attentions, "given_up", _all_that_fit),
+        ("GroupQueryAttention", group_query_attention, "unpacked", _other_end),
+        ("GroupQueryAttention", group_query_attention, "cached", _as_new),
+        ("GroupQueryAttention", group_query_attention, "given_up", _all_that_fit),
         ("QMoE", experts, "unpacked", _other_end),
     ],
 )

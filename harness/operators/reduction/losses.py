@@ -65,7 +65,9 @@ def softmax_cross_entropy(
     scores: Bounded, labels: Array, call: Call, weights: Bounded | None = None
 ) -> tuple[Bounded, Bounded]:
     """Return the loss of scores, and their log-probabilities, by one formula or the other."""
-    logarithms = either(functions.log_softmax(scores, 1), log(functions.softmax(scores, 1)))
+    logarithms = scores  # where there is no class
+    if scores.shape[1]:
+        logarithms = either(functions.log_softmax(scores, 1), log(functions.softmax(scores, 1)))
     return likelihood(logarithms, labels, weights, call), logarithms
 
 

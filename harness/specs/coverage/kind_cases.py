@@ -59,7 +59,7 @@ GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER
 PREFIX = "kind_"
 """What the names of generated cases begin with: the query `case=kind_*` selects them."""
 _TRIED = 12
-"""Changed calls whose results are asked of the formula for a cell."""
+"""Changed calls whose results are asked of the formula for a cell, and as many again where none has any."""
 _BASES = 200
 """Bases that are changed for a cell."""
 _SEVERAL, _LARGE, _LONG = 3, 10_000, 50_000
@@ -171,16 +171,24 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
         own.sort(key=lambda each: (_few(each, name), not _finite(each)))
     changed = (
         (each, rule)
-        for base in (own if number else own[:_BASES])
+        for base in own
         for each, rule in changed_calls(seen.operator, base, name, kind)
         if seen.makes_case(name, rule, number)
     )
-    for each, rule in islice(changed, _TRIED):
+    for each, rule in _tried(changed):
         if rule or _claimed(seen, each.call, each.tensors, _LONG if kind in EXTENTS else _LARGE):
             made = _written_out(seen, each, cell)
             if cell in seen.cells(made, 0) and seen.makes_case(name, made.rule, number):
                 return made
     return None
+
+
+def _tried(changed: Iterator[tuple[Witness, str | None]]) -> Iterator[tuple[Witness, str | None]]:
+    """Yield the first changed calls and then as many of the others, spread over all: neighbours in the order have like shapes, and
+    a formula that claims nothing of one claims nothing of the next."""
+    yield from islice(changed, _TRIED)
+    others = list(changed)
+    yield from others[:: len(others) // _TRIED + 1]
 
 
 def _rank(operator: Operator, base: Witness, *, fewest: bool = False) -> tuple[object, ...]:

@@ -2,7 +2,7 @@
 presence, for each attribute that it is left out and which numbers break a rule, for the operator its sessions.
 
 Which are possible the element types of ONNX's schemas say and, for dimensions, the ranks of cases. One that no judged
-case has is impossible for a reason: the sentence of a case that is `unspecified`, the rule that every case breaks
+case has is impossible for a reason: the sentence of a case that is `unspecified`, the rule that every valid case breaks
 when it is changed to have it, or, of a number of an attribute, that it breaks no rule.
 """
 
@@ -155,7 +155,8 @@ class Witness(NamedTuple):
 
 
 class SeenKinds:
-    """What the cases of an operator have, and for each input some valid cases that differ in types, ranks or inputs."""
+    """What the cases of an operator have, and its valid cases, of which few are chosen alike; for cells how many of these were asked
+    and the rules that they break when they are changed to have one."""
 
     def __init__(self, spec: LoadedSpec) -> None:
         self.spec, self.operator = spec, OPERATORS[spec.model.operator]
@@ -163,8 +164,8 @@ class SeenKinds:
         self.open: dict[Cell, str] = {}
         self.rank: dict[str, int] = {}
         self.refused: dict[str, Case] = {}
-        self.witnesses: dict[str, dict[object, Witness]] = {}
         self.valid: list[Witness] = []
+        self.broken: dict[Cell, tuple[int, Counter[str]]] = {}
         self.by_mode: dict[Mode, set[Cell]] = {}
         self._looked: dict[object, int] = {}
 
@@ -223,13 +224,7 @@ class SeenKinds:
         if case.validity is Validity.VALID:
             self.valid.append(witness)
         for name, tensor in tensors.items():
-            plain = name.split(".")[0]
-            yield from ((plain, kind) for kind in kinds_of(*tensor))
-            if case.validity is Validity.VALID and tensor.array.size:
-                kept = self.witnesses.setdefault(plain, {})
-                key = tensor.dtype, tensor.array.ndim, len(tensors)
-                if len(kept) < 2 * _WITNESSES:
-                    kept.setdefault(key, witness)
+            yield from ((name.split(".")[0], kind) for kind in kinds_of(*tensor))
 
     def number_type(self, name: str, kind: str) -> str | None:
         """Return ONNX's type of the attribute that a cell is of, None where it is of something else."""
@@ -373,14 +368,16 @@ def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
         ]
         made = any(seen.makes_case(name, rule, number) for rule in rules)
         return None if made else "no rule forbids the number"
-    broken: list[str] = []
-    looked = seen.valid if kind == LEFT_OUT else seen.witnesses.get(name, {}).values()
-    for witness in list(looked):
-        for _, rule in changed_calls(seen.operator, witness, name, kind):
+    asked, broken = seen.broken.get((name, kind), (0, Counter()))
+    for witness in seen.valid[asked:]:
+        for _, rule in (
+            changed_calls(seen.operator, witness, name, kind) if can_change(witness, name, kind) else ()
+        ):
             if rule is None:
                 return None
-            broken.append(rule)
-    return max(broken, key=broken.count, default=None)
+            broken[rule] += 1
+    seen.broken[name, kind] = len(seen.valid), broken
+    return max(broken, key=broken.__getitem__, default=None)
 
 
 def can_change(witness: Witness, name: str, kind: str) -> bool:
