@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators.base import UNKNOWN, Call, Operator, Shape
 from harness.operators.data_movement import padding, permuting
 from harness.operators.data_movement.moving import rank
 from harness.operators.data_movement.reshaping import MOVING
-from harness.operators.dimensioned import Chosen, Dimensioned
+from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded, decided, moved
 from harness.operators.generation import generating
 from harness.operators.pooling.pooling import POOLING, Pooling, max_pool
@@ -211,6 +213,18 @@ def _tokens(most: int) -> tuple[Chosen, ...]:
 _TOKENS = (*_tokens(4), Chosen("different", lambda raw, _: np.arange(raw.size)))
 """Tokens that stand at many places, and those that stand at one."""
 
+
+def _not_left(n: Dimensions, inputs: Mapping[str, Tensor]) -> str | None:
+    """Predictions that do not go with what is left of the source."""
+    left = n["S"] - int(inputs["prev_suffix_match_idx"].array)
+    predicted = inputs.get("pred_tokens")
+    return (
+        "as many predicted as source tokens are left, and one"
+        if predicted and predicted.array.size != left + 1
+        else None
+    )
+
+
 OPERATORS = (
     Operator("com.microsoft.Trilu", MOVING, moved(trilu), TRILU.rule, constants={"k": 0}),
     Operator(
@@ -252,9 +266,9 @@ OPERATORS = (
     Operator(
         "com.microsoft.BifurcationDetector",
         Dimensioned(
-            "src_tokens: S; cur_tokens: C; prev_suffix_match_idx: ; pred_tokens: P",
+            "src_tokens: S; cur_tokens: C; prev_suffix_match_idx: ; pred_tokens: whole | P",
             "T; ",
-            {"P": lambda n: n["S"] + 1},
+            {"whole": lambda n: n["S"] + 1},
             count=2,
             types=lambda call: ("int64", "int64"),
             chosen={
@@ -263,11 +277,7 @@ OPERATORS = (
                 "pred_tokens": _TOKENS,
                 "prev_suffix_match_idx": (*_tokens(3), Chosen("start", lambda raw, _: raw * 0)),
             },
-            rule=lambda n, call: (
-                None
-                if "P" not in n or n["P"] == n["S"] + 1
-                else "as many predicted as source tokens are left, and one"
-            ),
+            by_values=_not_left,
         ),
         decided(bifurcation),
         outputs=lambda call: ((UNKNOWN,), ()),

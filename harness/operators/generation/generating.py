@@ -100,7 +100,8 @@ def one_hot(indices: Array, values: Array, call: Call, axis: int, depth: object 
 
 def _depth(call: Call) -> int:
     depth = call.parameter("depth", 1)
-    return int(depth[0] if isinstance(depth, tuple) else depth)
+    depth = depth[0] if isinstance(depth, tuple) else depth
+    return int(depth) if abs(depth) < 2**63 else 0  # of NaN and of what int64 does not hold there is none
 
 
 def _dtype(call: Call) -> str | None:

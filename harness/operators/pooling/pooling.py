@@ -174,8 +174,10 @@ class Pooling(Windowed):
             return "the window fits at least once"
         for n, extent in enumerate(call.first.shape[2:]):
             begins = np.arange(fitted[n]) * found.strides[n] - found.pads[n]
-            reached = begins[:, None] + np.arange(found.kernel[n]) * found.dilations[n]
-            if not ((reached >= 0) & (reached < extent)).any(axis=1).all():
+            before = np.maximum(
+                0, -(begins // found.dilations[n])
+            )  # elements of a window in front of the input
+            if ((before >= found.kernel[n]) | (begins + before * found.dilations[n] >= extent)).any():
                 return "each window has an element of the input"
         return None
 

@@ -52,7 +52,7 @@ from harness.specs.coverage.left_out import reasons
 from harness.specs.reading.literal_cases import literal_id
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps import sessions
-from harness.specs.sweeps.calls import call_of
+from harness.specs.sweeps.calls import call_of, case_inputs
 
 GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER, LEFT_OUT, *NUMBERS)
 """The kinds that cases are generated of, an extent before those that it has as well."""
@@ -124,8 +124,15 @@ def _in_session(seen: SeenKinds, ranked: Iterable[Witness], kind: str) -> Iterat
         options = msgspec.structs.replace(case.options, after=kind.removeprefix("after "))
         given = all(map(prod, call.shapes)) and case.literals is None
         if given and sessions.refusal(seen.operator, call, options, by_inputs=True) is None:
-            yield _with_options(case, kind, options)
-            return
+            made = _with_options(case, kind, options)
+            if (earlier := sessions.earlier_case(made)) and _broken(seen.operator, *earlier) is None:
+                yield made
+                return
+
+
+def _broken(operator: Operator, case: Case, call: Call) -> str | None:
+    """Return the rule that a call with the elements of a case breaks."""
+    return operator.broken(call, dict(zip(call.inputs, case_inputs(call, case, 0), strict=True)))
 
 
 def _with_options(case: Case, kind: str, options: Options) -> Case:
