@@ -199,8 +199,9 @@ def _tried(changed: Iterator[tuple[Witness, str | None]]) -> Iterator[tuple[Witn
 
 
 def _rank(operator: Operator, base: Witness, *, fewest: bool = False) -> tuple[object, ...]:
-    """Return what orders bases: those that providers have kernels for first, then those whose inputs have elements and the
-    usual type, then those that leave out the least, or that give the fewest element types, inputs and attributes."""
+    """Return what orders bases: those that providers have kernels for first, then those whose inputs have elements, whose
+    attributes are finite, and those of the usual type, then those that leave out the least, or that give the fewest element types,
+    inputs and attributes."""
     case, call, _ = base
     types = {name.split(".")[0]: each.dtype for name, each in call.inputs.items()}
     asked = (registered(TargetInfo(each), case.operator, case.opset, types) for each in (CPU, DML))
@@ -211,6 +212,7 @@ def _rank(operator: Operator, base: Witness, *, fewest: bool = False) -> tuple[o
     return (
         lacking[0],
         not all(map(prod, call.shapes)),
+        any(isinstance(each, float) and not np.isfinite(each) for each in case.attributes.values()),
         any(types.get(each) or case.attributes.get(each) for each in operator.seldom),
         _USUAL not in types.values(),
         (unlike, given) if fewest else (-given,),
