@@ -18,8 +18,8 @@ from harness.run.probe import Probes
 from harness.run.transformer_coverage import transformer_coverage
 from harness.specs.coverage.attribute_cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
 from harness.specs.coverage.coverage import Coverage, Levels, coverages, kind_counts
+from harness.specs.coverage.kind_matrix import KindCount
 from harness.specs.coverage.kinds import KINDS as KINDS_OF_INPUT
-from harness.specs.coverage.kinds import KindCount
 from harness.specs.reading.load import GRAPHS, default_folder
 from harness.targets.registry import parse_target
 

@@ -12,10 +12,11 @@ from harness.model.case import Case, Validity
 from harness.model.caseid import CaseKey
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
-from harness.specs.coverage import kind_cases, kinds
+from harness.specs.coverage import kind_cases, kind_matrix
 from harness.specs.coverage.coverage import kind_counts
 from harness.specs.coverage.kind_cases import GENERATED, is_of_kind
-from harness.specs.coverage.kinds import FLOATS, IN_MODES, NARROW, NUMBERS, SESSIONS, SeenKinds, modes_of
+from harness.specs.coverage.kind_matrix import SeenKinds
+from harness.specs.coverage.kinds import FLOATS, IN_MODES, NARROW, NUMBERS, SESSIONS, modes_of
 from harness.specs.coverage.left_out import left_out
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs, own_spec
@@ -160,7 +161,7 @@ def test_what_is_left_out_is_of_operators_and_kinds_and_has_a_reason() -> None:
 def test_a_cell_that_is_left_out_would_get_a_case_and_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of("Clip")
     assert "Clip:case=kind_input_nan_everywhere" not in origins(plan)
-    monkeypatch.setattr(kinds, "reasons", lambda _: {})
+    monkeypatch.setattr(kind_matrix, "reasons", lambda _: {})
     made = [case.id for case in kind_cases.kind_cases(plan.specs[0], plan) if "nan_everywhere" in case.id]
     assert made == ["Clip@13:case=kind_input_nan_everywhere;input=float32[3];min=float32[];max=float32[]"]
 

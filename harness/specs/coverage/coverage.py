@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from harness.model.case import Validity
 from harness.specs.coverage.factors import Shown, shown_by
-from harness.specs.coverage.kinds import KindCount, SeenKinds, count_kinds
+from harness.specs.coverage.kind_matrix import KindCount, SeenKinds, count_kinds
 from harness.specs.expand import Plan
 from harness.specs.selection import Selection
 from harness.specs.sweeps.interactions import Interactions

@@ -3,7 +3,7 @@ number of an attribute that breaks a rule, and for each kind of session, where n
 
 It is an existing valid case with an input changed, and with it those that share its extents, or with an attribute changed; or an
 existing case in another session: after another call, or, for each rule that an invalid case breaks, with undeclared shapes. The
-cells are those of `kinds`, by which `harness coverage --kinds` counts: what is generated and what is counted cannot differ. An
+cells are those of `kind_matrix`, by which `harness coverage --kinds` counts: what is generated and what is counted cannot differ. An
 integer of an attribute makes an invalid case, a float of one a valid or an invalid case. Of the others, a changed call that breaks a
 rule becomes no case. A valid call of which the formula claims no result becomes none either, and its cell stays open.
 """
@@ -27,6 +27,8 @@ from harness.model.reference.kernels import registered
 from harness.model.target_info import CPU, DML, TargetInfo
 from harness.operators.base import Call, Operator
 from harness.operators.directml.levels import levels, levels_of
+from harness.specs.coverage.changed_calls import Witness, can_change, changed_calls
+from harness.specs.coverage.kind_matrix import SeenKinds, count_kinds, mode_cells
 from harness.specs.coverage.kinds import (
     EMPTY,
     EXTENTS,
@@ -40,12 +42,6 @@ from harness.specs.coverage.kinds import (
     UNDECLARED,
     Cell,
     Mode,
-    SeenKinds,
-    Witness,
-    can_change,
-    changed_calls,
-    count_kinds,
-    mode_cells,
     modes_of,
 )
 from harness.specs.coverage.left_out import reasons
