@@ -134,6 +134,6 @@ cases:
 
 
 def test_a_reason_is_a_rule_that_every_valid_case_breaks() -> None:
-    """Of GroupNormalization one base in ten takes so many channels; of SplitToSequence the 700th."""
+    """Of GroupNormalization one base in ten takes so many channels."""
     (found,) = kind_counts(api.load([own_spec("GroupNormalization")]))
     assert ("scale", "over 1024") in found.covered
