@@ -13,7 +13,7 @@ from harness.model.case import Case, Tensor, Value
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
-from harness.operators.base import Call, Operator, TensorType
+from harness.operators.base import Call, Operator, Shape, TensorType
 from harness.specs.coverage.kinds import (
     EMPTY,
     EXTENTS,
@@ -178,6 +178,9 @@ def _stretched(arrays: Mapping[str, Array], own: str, place: int, extent: int) -
         if other[place : place + 1] == (old,)
     }
     anywhere = {each: tuple(extent if n == old else n for n in other) for each, other in others.items()}
+    tried: list[dict[str, Shape]] = []
     for more in ({}, at_place, anywhere):
-        if all(prod(each) < 8 * LARGE for each in more.values()):
-            yield {each: np.resize(arrays[each], to) for each, to in (shapes | more).items()}
+        made = shapes | {each: to for each, to in more.items() if to != others[each]}
+        if made not in tried and all(prod(each) < 8 * LARGE for each in more.values()):
+            tried.append(made)
+            yield {each: np.resize(arrays[each], to) for each, to in made.items()}
