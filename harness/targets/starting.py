@@ -21,7 +21,7 @@ from harness.worker.fork_server import NUMBER
 
 _PR_SET_PDEATHSIG = 1
 _SECONDS = 10.0
-"""How long a worker that is to end may take to begin."""
+"""How long it may take to learn of a worker that is to end, whether it has begun or has ended."""
 
 
 def dying_with(parent: int) -> Callable[[], None] | None:
@@ -101,7 +101,6 @@ class ForkedWorker:
     ) -> None:
         self._server = server
         self._status, status = socket.socketpair()
-        self._status.settimeout(_SECONDS)
         (stdin, ours), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
         self.stdin: IO[bytes] = open(ours, "wb", buffering=0)  # noqa: SIM115 - as long as the worker, like the others
         self.stdout: IO[bytes] = open(out, "rb", buffering=0)  # noqa: SIM115
@@ -125,11 +124,7 @@ class ForkedWorker:
         """The process id, which stays the worker's until `wait` returns. Errors: ProcessLookupError where it was never
         forked."""
         if self._pid is None:
-            try:
-                self._pid = self._number()
-            except TimeoutError:
-                self._server.kill()
-                self._pid = self._lost()
+            self._pid = self._number()
         if self._pid < 0:
             raise ProcessLookupError("the worker was not forked")
         return self._pid
@@ -139,20 +134,22 @@ class ForkedWorker:
         with contextlib.suppress(ProcessLookupError):
             _ = self.pid
         if self._code is None:
-            self._status.settimeout(timeout)
-            try:
-                self._code = self._number()
-            except TimeoutError:
-                raise subprocess.TimeoutExpired("worker", timeout or 0.0) from None
-            self._status.close()
+            self._code = self._number(timeout)
+        self._status.close()
         return self._code
 
-    def _number(self) -> int:
-        data = self._status.recv(NUMBER.size)
-        return NUMBER.unpack(data)[0] if data else self._lost()
-
-    def _lost(self) -> int:
-        """Take it for killed: the process that forks ended, and by that its workers."""
-        self._status.close()
+    def _number(self, timeout: float | None = None) -> int:
+        """Receive the process id, then the exit code; SIGKILL's where the process that forks has ended, or is ended here
+        because it does not answer."""
+        self._status.settimeout(_SECONDS if timeout is None else timeout)
+        try:
+            data = self._status.recv(NUMBER.size)
+        except TimeoutError:
+            if timeout is not None:
+                raise subprocess.TimeoutExpired("worker", timeout) from None
+            self._server.kill()
+            data = b""
+        if data:
+            return int(NUMBER.unpack(data)[0])
         self._code = -signal.SIGKILL
         return self._code

@@ -141,6 +141,19 @@ def test_a_worker_that_hangs_before_it_is_forked_can_be_ended(
     assert first.end() == "SIGKILL"
 
 
+def test_a_worker_ends_although_the_process_that_forked_it_does_not_answer(
+    server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.targets.starting._SECONDS", 0.5)
+    worker, inbox = forked(server)
+    assert greets(inbox)
+    os.kill(table()[worker.pid], signal.SIGSTOP)
+    began = time.monotonic()
+    worker.kill()
+    assert time.monotonic() - began < 5
+    assert gone([worker.pid])
+
+
 def test_where_onnxruntime_has_threads_workers_start_as_programs(tmp_path: Path) -> None:
     """As a release does whose telemetry runs: a forked process would lack them."""
     begins = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
