@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 NUMBER = struct.Struct("<i")
 
 
-class ForkServer:
+class ForkLoop:
     """The workers that this process forked, by the descriptor of the socket that says how each ended."""
 
     def __init__(self) -> None:
@@ -110,5 +110,5 @@ class ForkServer:
 
 
 if __name__ == "__main__":
-    ForkServer().serve()
+    ForkLoop().serve()
     os._exit(0)
