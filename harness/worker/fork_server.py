@@ -1,6 +1,6 @@
 """Forks workers from a process that has NumPy and onnxruntime loaded: on Linux, in the interpreter of the harness.
 
-`targets/fork_server.py` starts it and connects its descriptor 0, a socket of whole messages. A request is the
+`targets/starting.py` starts it and connects its descriptor 0, a socket of whole messages. A request is the
 environment that a worker has beside this process's (JSON), with four descriptors: its standard streams, and a socket
 that takes two i32, the worker's process id and, once it has ended, its exit code or the negative number of a signal. An
 ended worker keeps its process id until the other side closes that socket, which also ends one that still runs.
@@ -37,7 +37,8 @@ class ForkLoop:
         self._poll = select.poll()
         self._poll.register(0, select.POLLIN)
         self._poll.register(woken, select.POLLIN)
-        self._worker: Any = importlib.import_module("worker")  # beside this file
+        sys.path.insert(0, os.path.dirname(__file__))  # also where Python is told not to
+        self._worker: Any = importlib.import_module("worker")
         try:
             self._worker.load_onnxruntime()
             self._forks = len(os.listdir("/proc/self/task")) == 1  # a forked process lacks the other threads
@@ -61,14 +62,18 @@ class ForkLoop:
 
     def _start(self, environment: dict[str, str], received: list[int]) -> None:
         parent = os.getpid()
-        pid = os.fork()
-        if not pid:
-            self._become_worker(dict(environment, HARNESS_PARENT=str(parent)), received)
-        *streams, status = received
-        for each in streams:
+        *ended, status = received
+        try:
+            pid = os.fork()
+        except OSError:  # the system has no room for another process: this one worker does not start
+            ended.append(status)
+        else:
+            if not pid:
+                self._become_worker(dict(environment, HARNESS_PARENT=str(parent)), received)
+            self._pids[status] = pid
+            self._poll.register(status, select.POLLIN)
+        for each in ended:
             os.close(each)
-        self._pids[status] = pid
-        self._poll.register(status, select.POLLIN)
 
     def _become_worker(self, environment: dict[str, str], received: list[int]) -> NoReturn:
         """Be a worker as `worker.py` is one that is started as a program."""

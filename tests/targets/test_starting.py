@@ -167,6 +167,25 @@ def test_where_onnxruntime_has_threads_workers_start_as_programs(tmp_path: Path)
     assert "fork_server.py" not in worker.stderr
 
 
+def test_a_system_without_room_for_a_process_ends_no_other_worker(tmp_path: Path) -> None:
+    """The process that forks stays: the program in its worker's place would say 7."""
+    once = "import os\nfork = os.fork\ndef first():\n    os.fork = fork\n    raise BlockingIOError(11, 'none left')\nos.fork = first\n"
+    (tmp_path / "onnxruntime.py").write_text(once, encoding="utf-8")
+    server = ForkServer([sys.executable, str(SERVER)], {"PYTHONPATH": str(tmp_path)})
+    for how in ("SIGKILL", "exit code 1"):
+        worker, inbox = forked(server)
+        at_its_end(inbox)
+        assert worker.end() == how
+
+
+def test_the_worker_is_found_where_python_adds_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    server = ForkServer([sys.executable, str(SERVER)], {})
+    worker, inbox = forked(server)
+    assert greets(inbox)
+    worker.kill()
+
+
 STARTS = """
 import sys, time
 from queue import SimpleQueue
