@@ -110,7 +110,7 @@ def stage_of(stack: str) -> tuple[str, str]:
     joined by semicolons."""
     frames = stack.split(";")
     started = [frame for frame in frames if frame.startswith("process ")]
-    worker = "worker.py" in started[-1]
+    worker = "/worker/" in started[-1]
     run = any(place in stack for place in _PROCESSES)
     where = _WORKER if worker else _PROCESS if run else _FIRST
     for frame in reversed(frames):

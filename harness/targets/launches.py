@@ -97,6 +97,7 @@ def launch(target: Target) -> Launch:
     if "library" in target.options:
         env["HARNESS_CUSTOM_OPERATORS"] = str(Path(target.options["library"]).resolve())
     name, argv = THIS_INTERPRETER, [sys.executable, str(_WORKER)]
+    forks: Sequence[str] = ()
     if target.release is not None:
         interpreter, version = environments.prepare(target.release)
         name, argv = f"environment with onnxruntime {version}", [str(interpreter), "-I", str(_WORKER)]
@@ -104,6 +105,16 @@ def launch(target: Target) -> Launch:
         raise TargetUnavailable(
             f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
         )
+    elif sys.platform == "linux" and limit is None:  # a limit holds from the start
+        forks = [sys.executable, str(_WORKER.with_name("fork_server.py"))]
     return Launch(
-        argv, env, CPU, {}, session_config(target), memory_limit=limit, runtime=name, threads=threads
+        argv,
+        env,
+        CPU,
+        {},
+        session_config(target),
+        memory_limit=limit,
+        runtime=name,
+        threads=threads,
+        forks=forks,
     )

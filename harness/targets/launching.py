@@ -41,6 +41,8 @@ class Launch(NamedTuple):
     threads: int = 1
     shares: bool = SHARES
     """Whether its workers can map files of this process."""
+    forks: Sequence[str] = ()
+    """The program that forks its workers, where one can."""
 
 
 class Hello(msgspec.Struct, frozen=True):

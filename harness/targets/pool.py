@@ -22,6 +22,7 @@ from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import GarbledError
 from harness.targets.launching import Hello, Launch, greeting
 from harness.targets.process import Inbox, WorkerProcess
+from harness.targets.starting import ForkServer
 from harness.targets.worker_state import SentBatch, Setbacks, WorkerSlot
 
 _STARTS = 3
@@ -39,6 +40,7 @@ class WorkerPool:
         self._launch = launch
         self._size = size
         self._timeout = timeout
+        self._server = ForkServer(launch.forks, launch.env or {}) if launch.forks else None
         self._inbox: Inbox = SimpleQueue()
         self._slots: dict[WorkerProcess, WorkerSlot] = {}
         self._retry: deque[list[GraphCases]] = deque()
@@ -107,7 +109,9 @@ class WorkerPool:
             slot.process.kill()
 
     def _spawn(self) -> WorkerSlot:
-        process = WorkerProcess(self._launch.argv, self._launch.env, self._inbox, shares=self._launch.shares)
+        process = WorkerProcess(
+            self._launch.argv, self._launch.env, self._inbox, shares=self._launch.shares, server=self._server
+        )
         slot = self._slots[process] = WorkerSlot(process, self._starting.round, self._working.round)
         slot.deadline = time.monotonic() + self._launch.start_seconds
         if self._launch.preamble:

@@ -4,7 +4,6 @@ case that it is at, as it tells it in memory that both processes map (`PROGRESS`
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import mmap
 import os
@@ -15,9 +14,8 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -25,6 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.targets.scratch import Scratch
+from harness.targets.starting import ForkedWorker, ForkServer, started
 from harness.worker.worker import IDLE, LOADING, PROGRESS
 
 SHARES = os.name == "posix"
@@ -73,31 +72,8 @@ _LOGGED = re.compile(r"^[-0-9]+ [0-9:.]+ \[[VI]:onnxruntime:.*\n?", re.MULTILINE
 """A line of ONNX Runtime's log, verbose or informative."""
 _NAP = 0.01
 _MUCH = 1 << 14
-_PR_SET_PDEATHSIG = 1
 Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
 """What the reader threads deliver: bytes as they arrive, None at the end of a worker's stream."""
-
-
-def dying_with(parent: int) -> Callable[[], None] | None:
-    """Return what a new process does before its program starts, so that a killed parent leaves none behind,
-    not even one that is stopped; a signal to all processes, of Ctrl-C or of Slurm, is the parent's to answer: a worker
-    that ended by it would stand in the run as a crash.
-
-    The worker asks the same for itself, but only once its interpreter is up. None where the system has no
-    such request.
-    """
-    if sys.platform != "linux":
-        return None
-    request = ctypes.CDLL(None).prctl
-
-    def ask() -> None:
-        request(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask
 
 
 class WorkerProcess:
@@ -105,30 +81,28 @@ class WorkerProcess:
     last 8 KiB it printed."""
 
     def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str] | None, inbox: Inbox, *, shares: bool = False
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None,
+        inbox: Inbox,
+        *,
+        shares: bool = False,
+        server: ForkServer | None = None,
     ) -> None:
-        """Start a worker; `shares` says that it can map files of this process."""
-        # a group of its own: Ctrl-C reaches the harness alone, which then ends its workers
-        group: dict[str, Any] = {"start_new_session": True}
-        if sys.platform == "win32":
-            group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        """Start a worker, or fork it where there is a `server`; `shares` says that it can map files of this process."""
         # what a worker that is killed leaves in its temporary folder goes with it
         self._scratch = Scratch()
         self.announcements = Announcements(self._scratch.name) if shares else None
         own = dict.fromkeys(("TEMP", "TMP") if sys.platform == "win32" else ("TMPDIR",), self._scratch.name)
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # of a fork beside threads: what runs in it takes no lock
-            self._popen = subprocess.Popen(
-                list(argv),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, **own, **(env or {}), "HARNESS_PARENT": str(os.getpid())},
-                bufsize=0,
-                preexec_fn=dying_with(os.getpid()),
-                **group,
+        self._popen: subprocess.Popen[bytes] | ForkedWorker
+        try:
+            if server is None:
+                raise OSError
+            self._popen = server.fork(own)
+        except OSError:  # the server ended: a worker that starts as a program says why
+            pipe = subprocess.PIPE
+            self._popen = started(
+                argv, {**(env or {}), **own}, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0
             )
         for stream in (self._popen.stdin, self._popen.stdout) if fcntl is not None else ():
             with contextlib.suppress(OSError):

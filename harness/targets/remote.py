@@ -56,9 +56,7 @@ _OPTIONS = (
 )
 _WINDOWS_MODULES = ("boot", "com", "device", "winecompat")
 _NAME = r"\w(?:[\w.+-]*\w)?"
-_HOST = re.compile(
-    rf"(?:ssh://)?(?:{_NAME}@)?(?:{_NAME}|\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[0-9A-Fa-f:.]+(?:%\w+)?)(?::[0-9]{{1,5}})?/?"
-)
+_HOST = rf"(?:ssh://)?(?:{_NAME}@)?(?:{_NAME}|\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[0-9A-Fa-f:.]+(?:%\w+)?)(?::[0-9]{{1,5}})?/?"
 """A name or an address, an IPv6 one in brackets or not, after a user, before a port."""
 _SSH_FAILED = "exit code 255"
 _LOST = (
@@ -122,7 +120,7 @@ class Ssh:
 def check_host(host: str) -> str:
     """Return a host as ssh takes it; raise UsageError for what could be an option to ssh, or mean something
     to a shell."""
-    if not _HOST.fullmatch(host):
+    if not re.fullmatch(_HOST, host):
         raise UsageError(
             f"target: {host!r} is not a host; write for instance cpu@ssh:user@pc or cpu@ssh:ssh://user@pc:2222"
         )

@@ -293,8 +293,7 @@ class OnnxRuntime:
     """Creates sessions and runs cases; the only place that speaks to onnxruntime."""
 
     def __init__(self) -> None:
-        import onnxruntime
-
+        onnxruntime = load_onnxruntime()
         self.ort: Any = onnxruntime
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
@@ -1251,6 +1250,15 @@ def end_if_lost(channel: Channel, backend: Any) -> None:
     if backend.lost:
         channel.send()
         os._exit(LOST)
+
+
+def load_onnxruntime() -> Any:
+    """Import onnxruntime without the telemetry of 1.29 and later, which has a thread, a file in the user's folder and a
+    server that it reports sessions to."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    return onnxruntime
 
 
 def die_with_parent() -> None:

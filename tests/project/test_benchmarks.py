@@ -20,7 +20,7 @@ def test_a_workload_has_as_many_cases_as_it_says(static: bool, tmp_path: Path) -
 
 FIRST = 'process 7:"python -m harness run";main (harness/commands/cli.py:9)'
 PROCESS = f'{FIRST};process 8:"python -m harness run\nof two lines";RunProcess.run (harness/run/processes/process.py:80)'
-WORKER = f'{PROCESS};process 9:"python harness/worker/worker.py";serve (harness/worker/worker.py:600)'
+WORKER = f'{PROCESS};process 9:"python harness/worker/fork_server.py";serve (harness/worker/worker.py:600)'
 
 
 @pytest.mark.parametrize(

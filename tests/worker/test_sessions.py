@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -122,3 +125,20 @@ def test_the_earlier_call_runs_first_and_has_no_answer() -> None:
     assert end == len(data)
     assert backend.ran == [(6, 4), (3, 4), (2, 4), (2, 4), (4, 4)]
     assert channel.frames == ["A0", "P", "R", "A1", "R", "A2", "R"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted on Linux")
+def test_onnxruntime_reports_nothing_to_its_makers() -> None:
+    """Its telemetry has a thread of its own as long as the process lives."""
+    program = (
+        "import os; from harness.worker.worker import load_onnxruntime; load_onnxruntime()\n"
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("CI", "ORT_DISABLE_TELEMETRY")
+    }
+    environment["OPENBLAS_NUM_THREADS"] = "1"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "1\n"

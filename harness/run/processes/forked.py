@@ -6,9 +6,8 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from multiprocessing.connection import Connection, Pipe
 from types import FrameType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.model.fork import fork
 from harness.model.target_info import TargetInfo
@@ -18,6 +17,9 @@ from harness.run.processes.process import Fault, Opened, RunProcess
 from harness.run.resume import Done
 from harness.specs.blocks import CaseBlock
 from harness.worker.worker import die_with_parent
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 """What the first process holds back while it forks, until each process has handlers of its own."""
@@ -54,6 +56,8 @@ class ForkedProcess:
 
     def __init__(self, process: RunProcess, shared: Shared, others: Sequence[ForkedProcess]) -> None:
         """Fork it; the connections of `others` are not the child's. Errors: OSError."""
+        from multiprocessing.connection import Pipe  # a run of one process does without
+
         self.connection, theirs = Pipe()
         self.ended: str | None = None
         parent = os.getpid()

@@ -1,0 +1,155 @@
+"""How workers start: as a program, or forked in milliseconds from a process that has onnxruntime loaded, where a program
+takes a tenth of a second."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any
+
+import msgspec
+
+from harness.worker.fork_server import NUMBER
+
+_PR_SET_PDEATHSIG = 1
+_SECONDS = 10.0
+"""How long it may take to learn of a worker that is to end, whether it has begun or has ended."""
+
+
+def dying_with(parent: int) -> Callable[[], None] | None:
+    """Return what a new process does before its program starts, so that a killed parent leaves none behind,
+    not even one that is stopped; a signal to all processes, of Ctrl-C or of Slurm, is the parent's to answer: a worker
+    that ended by it would stand in the run as a crash.
+
+    The worker asks the same for itself, but only once its interpreter is up. None where the system has no
+    such request.
+    """
+    if sys.platform != "linux":
+        return None
+    request = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        request(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask
+
+
+def started(argv: Sequence[str], environment: Mapping[str, str], **settings: Any) -> subprocess.Popen[bytes]:
+    """Start a program that ends with this process, with these variables beside those of this process."""
+    # a group of its own: Ctrl-C reaches the harness alone, which then ends its workers
+    group: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # of a fork beside threads: what runs in it takes no lock
+        return subprocess.Popen(
+            list(argv),
+            env={**os.environ, **environment, "HARNESS_PARENT": str(os.getpid())},
+            preexec_fn=dying_with(os.getpid()),
+            **group,
+            **settings,
+        )
+
+
+class ForkServer:
+    """Starts `argv` with the first worker, and ends it with this object. A worker has the environment and the working
+    folder that this process had then."""
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._argv = argv
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self.end: Callable[[], object] = lambda: None
+        """Ends the process and its workers before this object's end."""
+
+    def fork(self, environment: Mapping[str, str]) -> ForkedWorker:
+        """Fork a worker with these variables of its own. Errors: OSError where the process has ended."""
+        if self._process is None:
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                null = subprocess.DEVNULL
+                self._process = started(self._argv, self._environment, stdin=theirs, stdout=null, stderr=null)
+            self.end = weakref.finalize(self, _end, self._process, self._control)
+        return ForkedWorker(self._process, self._control, environment)
+
+
+def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:
+    control.close()
+    process.kill()
+    process.wait()
+
+
+class ForkedWorker:
+    """A worker that was forked: what is used of `subprocess.Popen` for one that is started as a program."""
+
+    def __init__(
+        self, server: subprocess.Popen[bytes], control: socket.socket, environment: Mapping[str, str]
+    ) -> None:
+        self._server = server
+        self._status, status = socket.socketpair()
+        (stdin, ours), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+        self.stdin: IO[bytes] = open(ours, "wb", buffering=0)  # noqa: SIM115 - as long as the worker, like the others
+        self.stdout: IO[bytes] = open(out, "rb", buffering=0)  # noqa: SIM115
+        self.stderr: IO[bytes] = open(err, "rb", buffering=0)  # noqa: SIM115
+        self._pid: int | None = None
+        self._code: int | None = None
+        try:
+            given = [stdin, stdout, stderr, status.fileno()]
+            socket.send_fds(control, [msgspec.json.encode(environment)], given)
+        except OSError:
+            for each in (self.stdin, self.stdout, self.stderr, self._status):
+                each.close()
+            raise
+        finally:
+            status.close()
+            for descriptor in (stdin, stdout, stderr):
+                os.close(descriptor)
+
+    @property
+    def pid(self) -> int:
+        """The process id, which stays the worker's until `wait` returns. Errors: ProcessLookupError where it was never
+        forked."""
+        if self._pid is None:
+            self._pid = self._number()
+        if self._pid < 0:
+            raise ProcessLookupError("the worker was not forked")
+        return self._pid
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; return its exit code or the negative number of a signal. Errors: TimeoutExpired."""
+        with contextlib.suppress(ProcessLookupError):
+            _ = self.pid
+        if self._code is None:
+            self._code = self._number(timeout)
+        self._status.close()
+        return self._code
+
+    def _number(self, timeout: float | None = None) -> int:
+        """Receive the process id, then the exit code; SIGKILL's where the process that forks has ended, or is ended here
+        because it does not answer."""
+        self._status.settimeout(_SECONDS if timeout is None else timeout)
+        try:
+            data = self._status.recv(NUMBER.size)
+        except TimeoutError:
+            if timeout is not None:
+                raise subprocess.TimeoutExpired("worker", timeout) from None
+            self._server.kill()
+            data = b""
+        if data:
+            return int(NUMBER.unpack(data)[0])
+        self._code = -signal.SIGKILL
+        return self._code
