@@ -9,19 +9,14 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Expected
 from harness.model.float_formats import FORMATS
 from harness.operators.attention.attention_rules import extents
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
+
+# Attention: all keys are open, whatever is_causal says.
+by_attributes("never_causal", is_causal=0)
 
 
-@deviation
-def never_causal(asked: Deviating) -> tuple[Expected, ...]:
-    """Attention: all keys are open, whatever is_causal says."""
-    return asked.formula(is_causal=0)
-
-
-@deviation
-def softmax_in_its_own_type(asked: Deviating) -> tuple[Expected, ...]:
-    """Attention: softmax_precision is not read."""
-    return asked.formula(without=("softmax_precision",))
+# Attention: softmax_precision is not read.
+by_attributes("softmax_in_its_own_type", without=("softmax_precision",))
 
 
 @deviation

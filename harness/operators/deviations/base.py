@@ -75,6 +75,16 @@ def deviation(formula: Deviation) -> Deviation:
     return formula
 
 
+def by_attributes(name: str, **changes: Any) -> None:
+    """Register under `name` the operator's own formula with other attributes; `without` names those that are left out."""
+
+    def formula(asked: Deviating) -> tuple[Expected, ...]:
+        return asked.formula(**changes)
+
+    formula.__name__ = name
+    deviation(formula)
+
+
 def beyond(found: Approx, form: Format) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Say which elements may be infinite in a narrower format, and which are."""
     size = np.abs(found.value)

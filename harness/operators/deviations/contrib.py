@@ -14,7 +14,7 @@ from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.block_quantised import blockwise, unpacked
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.deviations.quantised import products_in_pairs
 from harness.operators.formulas import bounded
 
@@ -104,10 +104,8 @@ def bias_behind(asked: Deviating) -> tuple[Expected, ...]:
     return bounded(formula)(asked.call, asked.inputs, asked.arithmetic)
 
 
-@deviation
-def always_normalised(asked: Deviating) -> tuple[Expected, ...]:
-    """QMoE: as with normalize_routing_weights."""
-    return asked.formula(normalize_routing_weights=1)
+# QMoE: as with normalize_routing_weights.
+by_attributes("always_normalised", normalize_routing_weights=1)
 
 
 @deviation
@@ -236,10 +234,8 @@ def difference_of_floats(asked: Deviating) -> tuple[Expected, ...]:
     return bounded(scaled)(asked.call, taken, asked.arithmetic)
 
 
-@deviation
-def both_directions(asked: Deviating) -> tuple[Expected, ...]:
-    """MultiHeadAttention: unidirectional is not seen."""
-    return asked.formula(unidirectional=0)
+# MultiHeadAttention: unidirectional is not seen.
+by_attributes("both_directions", unidirectional=0)
 
 
 @deviation

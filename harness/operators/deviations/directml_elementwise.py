@@ -8,7 +8,7 @@ from harness.model.case import Tensor, Value
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.model.float_formats import FORMATS, decode, encode
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 
 
 @deviation
@@ -20,10 +20,8 @@ def holds_below_max_first(asked: Deviating) -> tuple[Expected, ...]:
     )
 
 
-@deviation
-def detects_both_infinities(asked: Deviating) -> tuple[Expected, ...]:
-    """IsInf: as if both infinities were asked for."""
-    return asked.formula(detect_negative=1, detect_positive=1)
+# IsInf: as if both infinities were asked for.
+by_attributes("detects_both_infinities", detect_negative=1, detect_positive=1)
 
 
 @deviation

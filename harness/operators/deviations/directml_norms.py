@@ -12,7 +12,7 @@ from harness.model.expected import Approx, Exact, Expected
 from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, arithmetic, converted, either, exp, log, number, sqrt
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.reduction.reducing import axes_of
 
 _EPSILON = 1e-5
@@ -42,10 +42,8 @@ def epsilon_within_the_norm(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # X / (bias + alpha / (2**32 - 1) * sum) ** beta, which alpha makes no part of
-@deviation
-def over_2_to_the_32_channels(asked: Deviating) -> tuple[Expected, ...]:
-    """LRN: the size is one of 32 bits without a sign, by which the sum is divided to nothing."""
-    return asked.formula(size=1, alpha=0.0)
+# LRN: the size is one of 32 bits without a sign, by which the sum is divided to nothing.
+by_attributes("over_2_to_the_32_channels", size=1, alpha=0.0)
 
 
 @deviation

@@ -8,7 +8,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Expected
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 
 
 @deviation
@@ -45,10 +45,8 @@ def batches_for_channels(asked: Deviating) -> tuple[Expected, ...]:
     return (Approx(found.dtype, found.value.swapaxes(0, 1), found.bound.swapaxes(0, 1)),)
 
 
-@deviation
-def scales_of_the_last_axis(asked: Deviating) -> tuple[Expected, ...]:
-    """DequantizeLinear: scales belong to the last axis."""
-    return asked.formula(axis=-1)
+# DequantizeLinear: scales belong to the last axis.
+by_attributes("scales_of_the_last_axis", axis=-1)
 
 
 @deviation

@@ -9,7 +9,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Exact, Expected
 from harness.operators.data_movement.slicing import INT_MAX, LEAST
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 
 
 @deviation
@@ -76,10 +76,8 @@ def triangle_beyond_64_bits(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(Tensor(given.dtype, found)),)
 
 
-@deviation
-def replaced(asked: Deviating) -> tuple[Expected, ...]:
-    """ScatterElements, ScatterND: updates replace, whatever reduction says."""
-    return asked.formula(reduction="none")
+# ScatterElements, ScatterND: updates replace, whatever reduction says.
+by_attributes("replaced", reduction="none")
 
 
 @deviation

@@ -12,14 +12,11 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.pooling.windows import Window, window
 
-
-@deviation
-def valid_as_pads_of_zero(asked: Deviating) -> tuple[Expected, ...]:
-    """Pooling: auto_pad VALID stands for pads of 0, with which ceil_mode adds a window that does not fit."""
-    return asked.formula(auto_pad="NOTSET", without=("pads",))
+# Pooling: auto_pad VALID stands for pads of 0, with which ceil_mode adds a window that does not fit.
+by_attributes("valid_as_pads_of_zero", auto_pad="NOTSET", without=("pads",))
 
 
 @deviation
@@ -163,7 +160,5 @@ def mode_in_lower_case(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(mode=str(asked.call.parameter("mode")).lower())
 
 
-@deviation
-def output_half_pixel(asked: Deviating) -> tuple[Expected, ...]:
-    """RoiAlign: any coordinate_transformation_mode but half_pixel is output_half_pixel."""
-    return asked.formula(coordinate_transformation_mode="output_half_pixel")
+# RoiAlign: any coordinate_transformation_mode but half_pixel is output_half_pixel.
+by_attributes("output_half_pixel", coordinate_transformation_mode="output_half_pixel")

@@ -7,7 +7,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Exact, Expected, nearest
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.products.convolving import TRANSPOSED
 
 
@@ -42,16 +42,12 @@ def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     )
 
 
-@deviation
-def summed(asked: Deviating) -> tuple[Expected, ...]:
-    """Losses: any reduction but none and mean is sum."""
-    return asked.formula(reduction="sum")
+# Losses: any reduction but none and mean is sum.
+by_attributes("summed", reduction="sum")
 
 
-@deviation
-def whole_bias(asked: Deviating) -> tuple[Expected, ...]:
-    """Gemm: C in place of beta * C."""
-    return asked.formula(beta=1.0)
+# Gemm: C in place of beta * C.
+by_attributes("whole_bias", beta=1.0)
 
 
 @deviation

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.formulas import values
 from harness.operators.image.resize_axes import axes, chosen, numbers
 
@@ -80,10 +80,8 @@ def not_resized(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(asked.inputs["X"]),)
 
 
-@deviation
-def keys_cubic(asked: Deviating) -> tuple[Expected, ...]:
-    """Upsample: cubic as Resize has it, with the coefficient -0.75."""
-    return asked.formula(cubic_coeff_a=-0.75)
+# Upsample: cubic as Resize has it, with the coefficient -0.75.
+by_attributes("keys_cubic", cubic_coeff_a=-0.75)
 
 
 @deviation
