@@ -10,11 +10,11 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.operators import functions
 from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, either, log, number, squeeze, take_along_axis, where
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
+from harness.operators.normalization.softmaxes import log_softmax, softmax
 
 # loss[n, d] = -input[n, c, d] * weight[c], c = target[n, d]; 0 where c = ignore_index
 # none: loss; sum: sum loss; mean: sum loss / sum of weight[c], without those that are ignored
@@ -65,7 +65,7 @@ def softmax_cross_entropy(
     scores: Bounded, labels: Array, call: Call, weights: Bounded | None = None
 ) -> tuple[Bounded, Bounded]:
     """Return the loss of scores, and their log-probabilities, by one formula or the other."""
-    logarithms = either(functions.log_softmax(scores, 1), log(functions.softmax(scores, 1)))
+    logarithms = either(log_softmax(scores, 1), log(softmax(scores, 1)))
     return likelihood(logarithms, labels, weights, call), logarithms
 
 
