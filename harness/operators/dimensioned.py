@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
-from harness.operators.binary_floats import encode
 from harness.operators.broadcasting import RELATIONS, broadcast, related
 from harness.operators.computing import Conditioned
 
@@ -151,7 +151,7 @@ class Dimensioned(Conditioned):
         entry = DTYPES[dtype]
         if dtype == "string":
             return made.astype(str).astype(entry.storage)
-        return encode(made.astype(np.float64), dtype) if entry.is_float else made.astype(entry.storage)
+        return encode(dtype, made.astype(np.float64)) if entry.is_float else made.astype(entry.storage)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes that are not as written, then the rule of the operator."""

@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import encode
 from harness.operators.base import Call, DirectmlCall, Operator, Shape
-from harness.operators.binary_floats import encode
 from harness.operators.data_movement.moving import all_or_some_axes, one_to_one, rank, wrong_axes
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
@@ -62,7 +62,7 @@ def formula(
         return np.pad(kept, widths, cast(Mode, mode)) if kept.ndim else kept
     if constant_value is None:
         dtype = call.first.dtype
-        zero = "" if dtype == "string" else encode(np.array(value), dtype) if DTYPES[dtype].is_float else 0
+        zero = "" if dtype == "string" else encode(dtype, np.array(value)) if DTYPES[dtype].is_float else 0
         constant_value = np.asarray(zero, data.dtype)
     return np.pad(kept, widths, constant_values=constant_value.reshape(()))
 

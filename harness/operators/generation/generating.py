@@ -10,9 +10,10 @@ import numpy as np
 
 from harness.model.case import TensorValue
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.float_formats import encode
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, DirectmlCall, Entropy, Operator, Shape, ValueKind
-from harness.operators.binary_floats import decode_bfloat16, encode
+from harness.operators.binary_floats import decode_bfloat16
 from harness.operators.bounded import Bounded
 from harness.operators.bounded.sums import prefix_sums
 from harness.operators.data_movement.indexing import INDEX_KINDS, Indexing
@@ -31,7 +32,7 @@ def _numbers(dtype: str, numbers: Any) -> Array:
     """Return numbers in the storage of an element type."""
     array = np.asarray(numbers)
     return (
-        encode(array.astype(np.float64), dtype)
+        encode(dtype, array.astype(np.float64))
         if DTYPES[dtype].is_float
         else array.astype(DTYPES[dtype].storage)
     )
@@ -240,7 +241,7 @@ class OneHot(Indexing):
             return elements.choose(kind, dtype, shape_, entropy)
         if DTYPES[dtype].is_float:
             whole = call._replace(inputs={**call.inputs, name: call.inputs[name]._replace(dtype="int64")})
-            return encode(super().generate(operator, kind, name, whole, entropy).astype(np.float64), dtype)
+            return encode(dtype, super().generate(operator, kind, name, whole, entropy).astype(np.float64))
         return super().generate(operator, kind, name, call, entropy)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Operator, Relation, Shape, Undefined, ValueKind
-from harness.operators.binary_floats import encode
 from harness.operators.bounded import (
     Arithmetic,
     Bounded,
@@ -193,14 +193,14 @@ class GridSampling(Computing):
         dtype = call.inputs[name].dtype
         if kind == "far":
             first, step, count = (8, 1, 8) if dtype == "float16" else (26, 5, 20)
-            return encode(np.where(raw >> 16 & 1, -1.0, 1.0) * 2.0 ** (first + step * (raw % count)), dtype)
+            return encode(dtype, np.where(raw >> 16 & 1, -1.0, 1.0) * 2.0 ** (first + step * (raw % count)))
         if kind != "halves":
             step = 128 if kind == "inside" else 32
-            return encode((raw % 257 - 128) / step, dtype)
+            return encode(dtype, (raw % 257 - 128) / step)
         lengths = np.array(call.first.shape[:1:-1])
         x = raw % (2 * lengths + 3) / 2 - 1
         corners = call.attributes.get("align_corners")
-        return encode(2 * x / np.maximum(lengths - 1, 1) - 1 if corners else (2 * x + 1) / lengths - 1, dtype)
+        return encode(dtype, 2 * x / np.maximum(lengths - 1, 1) - 1 if corners else (2 * x + 1) / lengths - 1)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Ranks, extents, and the names of modes."""

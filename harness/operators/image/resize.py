@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Expected
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Operator, Shape
-from harness.operators.binary_floats import encode
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, number
 from harness.operators.computing import Computing
 from harness.operators.image import resampling
@@ -129,7 +129,7 @@ def _extrapolated(call: Call, dtype: str) -> Any:
     if dtype == "string":
         return ""
     return (
-        encode(np.array(value), dtype)
+        encode(dtype, np.array(value))
         if DTYPES[dtype].is_float
         else np.array(value).astype(DTYPES[dtype].storage)
     )

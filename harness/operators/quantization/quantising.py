@@ -13,7 +13,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.expected import Expected, OneOf
-from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode_minifloat
+from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode, encode_minifloat
 from harness.operators.base import (
     Call,
     CallTensor,
@@ -26,7 +26,6 @@ from harness.operators.base import (
     ValueKind,
     all_axes,
 )
-from harness.operators.binary_floats import encode
 from harness.operators.bounded import Bounded, arithmetic, concatenate, number
 from harness.operators.computing import Computing
 
@@ -282,7 +281,7 @@ class Quantising(Computing):
 def scales(call: Call, name: str, entropy: Entropy) -> Array:
     """Choose scales."""
     dtype, shape = call.inputs[name]
-    return encode((np.frombuffer(entropy, "<u4", prod(shape)) % 16 + 1) / 64.0, dtype).reshape(shape)
+    return encode(dtype, (np.frombuffer(entropy, "<u4", prod(shape)) % 16 + 1) / 64.0).reshape(shape)
 
 
 class Dynamic(Computing):
