@@ -203,9 +203,11 @@ def decode(dtype: str, array: Array) -> Float64:
         return np.asarray(array).astype(np.float64)
 
 
-def encode(dtype: str, values: NDArray[np.floating[Any]]) -> Array:
-    """Round float64 values to a float dtype and return them in its storage; bits of NaNs are those of the
-    quiet NaN. A minifloat takes the largest number for what lies beyond."""
+def encode(dtype: str, values: Any) -> Array:
+    """Return numbers in the storage of a dtype, rounded to a float one; bits of NaNs are those of the quiet NaN.
+    A minifloat takes the largest number for what lies beyond."""
+    if dtype not in FORMATS and dtype not in MINIFLOATS:
+        return np.asarray(values).astype(DTYPES[dtype].storage)
     if dtype in MINIFLOATS:
         return encode_minifloat(dtype, np.asarray(values, np.float64))
     with np.errstate(all="ignore"):

@@ -89,4 +89,4 @@ class Conditioned(Computing):
                 if dtype.startswith("u")
                 else sign
             )
-        return (encode(dtype, chosen) if entry.is_float else chosen.astype(entry.storage)).reshape(shape)
+        return encode(dtype, chosen).reshape(shape)

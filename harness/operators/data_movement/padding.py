@@ -62,7 +62,7 @@ def formula(
         return np.pad(kept, widths, cast(Mode, mode)) if kept.ndim else kept
     if constant_value is None:
         dtype = call.first.dtype
-        zero = "" if dtype == "string" else encode(dtype, np.array(value)) if DTYPES[dtype].is_float else 0
+        zero = "" if dtype == "string" else encode(dtype, value)
         constant_value = np.asarray(zero, data.dtype)
     return np.pad(kept, widths, constant_values=constant_value.reshape(()))
 

@@ -85,6 +85,11 @@ def by_attributes(name: str, **changes: Any) -> None:
     deviation(formula)
 
 
+def settled(found: Approx, places: NDArray[np.bool_], value: Any) -> Approx:
+    """Return a result that is `value` without an error at some places."""
+    return Approx(found.dtype, np.where(places, value, found.value), np.where(places, 0.0, found.bound))
+
+
 def beyond(found: Approx, form: Format) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Say which elements may be infinite in a narrower format, and which are."""
     size = np.abs(found.value)

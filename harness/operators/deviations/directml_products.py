@@ -8,7 +8,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Expected
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation, settled
 
 
 @deviation
@@ -52,16 +52,15 @@ by_attributes("scales_of_the_last_axis", axis=-1)
 @deviation
 def zeros_for_output_padding(asked: Deviating) -> tuple[Expected, ...]:
     """ConvTranspose: 0, without the bias, in the rows and columns that output_padding adds at the end."""
-    (found,) = asked.formula()
+    found = asked.approx()
     paddings = asked.call.parameter("output_padding")
     if paddings is None:
         raise Undefined("no output_padding")
-    assert isinstance(found, Approx)
     added = np.zeros(found.shape, np.bool_)
     for axis, more in enumerate(paddings, 2):
         extent = found.shape[axis]
         added |= (np.arange(extent) >= extent - more).reshape(-1, *(1,) * (len(found.shape) - axis - 1))
-    return (Approx(found.dtype, np.where(added, 0.0, found.value), np.where(added, 0.0, found.bound)),)
+    return (settled(found, added, 0.0),)
 
 
 # total = max(0, (ceil(extent / stride) - 1) * stride + kernel - extent): what Conv of X would need

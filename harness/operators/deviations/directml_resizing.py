@@ -29,7 +29,7 @@ def halved_before(asked: Deviating) -> tuple[Expected, ...]:
         return asked.formula(antialias=0, coordinate_transformation_mode="asymmetric")
     if all(axis.scale >= _LEAST_SCALE for axis in found_axes):
         return asked.formula(antialias=0)
-    image = decode(x.dtype, x.array) if x.dtype in FORMATS else x.array.astype(np.float64)
+    image = decode(*x)
     largest = np.abs(image).max(initial=0.0)
     for n, axis in enumerate(found_axes):
         if axis.scale < _LEAST_SCALE:

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation, settled
 from harness.operators.formulas import values
 from harness.operators.image.resize_axes import axes, chosen, numbers
 
@@ -98,4 +98,4 @@ def far_places_lost(asked: Deviating) -> tuple[Expected, ...]:
         return (found,)
     alike = place >= (2.0**53 if grid.dtype == "float64" else 2.0**24)
     lost = (alike & ~beyond).any(-1)[:, None]
-    return (Approx(found.dtype, np.where(lost, 0.0, found.value), np.where(lost, 0.0, found.bound)),)
+    return (settled(found, lost, 0.0),)

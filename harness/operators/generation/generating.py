@@ -28,16 +28,6 @@ from harness.operators.formulas import bounded, moved
 # OneHot:          output[..., d, ...] = values[1] where indices[...] is d or d - depth, else values[0]
 
 
-def _numbers(dtype: str, numbers: Any) -> Array:
-    """Return numbers in the storage of an element type."""
-    array = np.asarray(numbers)
-    return (
-        encode(dtype, array.astype(np.float64))
-        if DTYPES[dtype].is_float
-        else array.astype(DTYPES[dtype].storage)
-    )
-
-
 def constant(call: Call) -> Array:
     """The attribute that is given: a tensor, a sparse one with its zeros, one number or text, or a list of them."""
     (value,) = call.attributes.values()
@@ -49,7 +39,7 @@ def constant(call: Call) -> Array:
 def eye_like(input: Array, call: Call, k: int) -> Array:
     """A diagonal of ones; one that lies outside of the matrix is none."""
     rows, columns = input.shape
-    return _numbers(call.outputs[0], np.eye(rows, columns, max(-rows, min(k, columns))))
+    return encode(call.outputs[0], np.eye(rows, columns, max(-rows, min(k, columns))))
 
 
 def constant_of_shape(input: Array, value: TensorValue | None = None) -> Array:
