@@ -25,6 +25,7 @@ from harness.operators.bounded import (
     number,
     stack,
     take,
+    where,
 )
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -142,9 +143,7 @@ def _weighted(call: Call, x: Bounded, places: list[Bounded], mode: str) -> Bound
         weight = exact_where(filter_(exact_where(away, exact)), exact)
         held, zero = _held(call, indices, length)
         taps.append(held)
-        weights.append(
-            Bounded(np.where(zero, 0.0, weight.value), np.where(zero, 0.0, weight.error), x.arithmetic)
-        )
+        weights.append(where(zero, 0.0, weight))
     points = max(1, _BLOCK // max(1, prod(x.shape[:2]) * len(offsets) ** len(places)))
     parts = [slice(first, first + points) for first in range(0, places[0].shape[1], points)]
     sums = [

@@ -17,7 +17,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import Float64
-from harness.operators.bounded import Arithmetic, Bounded, choose, contracted, maximum, number
+from harness.operators.bounded import Arithmetic, Bounded, choose, contracted, maximum, number, where
 
 Filter = Callable[[Bounded], Bounded]
 """Takes distances, which are not negative; returns weights."""
@@ -80,17 +80,11 @@ def weights(
         found = exact_where(found, fine[:, None])
     within = (indices >= 0) & (indices < extent)
     if exclude:
-        found = Bounded(
-            np.where(within, found.value, 0.0), np.where(within, found.error, 0.0), found.arithmetic
-        )
+        found = where(within, found, 0.0)
     if stretch is not None or exclude:
         divided = found / found.sum(axis=1, keepdims=True)
         whole = fine & (found.value.sum(axis=1) == 1) & exact
-        found = Bounded(
-            np.where(whole[:, None], found.value, divided.value),
-            np.where(whole[:, None], found.error, divided.error),
-            found.arithmetic,
-        )
+        found = where(whole[:, None], found, divided)
     held = np.clip(indices, 0, extent - 1)
     folded = np.zeros((2, len(found), extent))
     for column, target in enumerate(held):
