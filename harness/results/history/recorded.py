@@ -19,7 +19,6 @@ INVALID = "invalid"
 """Stands in place of a level for the cases that the specification forbids."""
 UNSPECIFIED = "unspecified"
 """The same for those that it leaves open."""
-_TOGETHER = 1000
 _LEVEL = f"CASE validity WHEN 'valid' THEN coalesce(levels['directml'], '{BEYOND}') ELSE validity END"
 
 

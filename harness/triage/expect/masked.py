@@ -144,12 +144,10 @@ class Masking(NamedTuple):
     example: str
 
 
-def maskings(
-    target: Target, expectations: Expectations, cases: Iterable[Case], seed: int
-) -> Iterator[Masking]:
+def maskings(target: Target, expectations: Expectations, cases: Iterable[Case]) -> Iterator[Masking]:
     """Yield what is planted in the cases of each entry that states an outcome of its own and holds on a target.
     Raises TargetUnavailable."""
-    with Probes(target, seed=seed) as probes:
+    with Probes(target) as probes:
         info = target_info(probes.target, probes.hello, probes.runtime)
         known = expectations.for_target(target.name, info)
         provider = probes.target.provider
