@@ -190,8 +190,8 @@ def schema_of(node: NodeProto, opset: int) -> onnx.defs.OpSchema | None:
 
 
 def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list[str]:
-    """Return the names of a node's outputs that are tensors, as far as its schema and what it takes say: `opaque` are
-    the values so far that are none."""
+    """Return the names of a node's outputs that are tensors, as far as its schema and its inputs determine; `opaque`
+    are the values known so far to be no tensors."""
     known = schema_of(node, opset)
     declared = known.outputs if known else ()
     found = []
