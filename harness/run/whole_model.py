@@ -31,9 +31,9 @@ from harness.targets.target import Target
 
 
 class RecordedModel(NamedTuple):
-    """A model with what it was fed, what fits other sizes of its free dimensions, and what its recording kept; `names` are
-    its nodes' by their outputs, `first` is the number of its first node among those of all models, `outputs_of_nodes` the
-    first output of each."""
+    """A model with its inputs, inputs of other sizes of its free dimensions, and its recorded tensors; `names` are
+    the names of its nodes by their outputs, `first` is the number of its first node among those of all models,
+    `outputs_of_nodes` the first output of each node."""
 
     model: Model
     fed: Mapping[str, Tensor]
