@@ -72,7 +72,7 @@ def modules() -> Iterator[str]:
 
 
 def operators_of(module: ModuleType) -> dict[str, Operator]:
-    """Return the operators that a module defines, by name. Errors: TypeError for anything else."""
+    """Return the operators that a module defines, by name. Errors: TypeError for an object that is no Operator."""
     one: Operator | None = getattr(module, "OPERATOR", None)
     found = (*getattr(module, "OPERATORS", ()), *([one] if one is not None else []))
     for each in found:

@@ -78,7 +78,7 @@ class Bounded:
         return self.value.shape
 
     def unclaimed(self, value: float = 0.0) -> Bounded:
-        """Return as many elements of which nothing is claimed."""
+        """Return elements of the same shape without a claim: their errors are infinite."""
         return Bounded(np.full(self.shape, value), np.full(self.shape, np.inf), self.arithmetic)
 
     @property
@@ -259,7 +259,7 @@ def may_overflow(x: Bounded) -> Mask:
 
 
 def surely_nan(*operands: Bounded) -> Mask:
-    """Say where an operand is NaN in every implementation: so is what is computed of it, whatever the others are."""
+    """Say where an operand is NaN in every implementation, so that a result is NaN regardless of the other operands."""
     masks = np.broadcast_arrays(*(np.isnan(each.value) & np.isfinite(each.error) for each in operands))
     return np.asarray(np.logical_or.reduce(masks))
 

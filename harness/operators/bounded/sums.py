@@ -95,7 +95,7 @@ def _hidden(value: Float64, reach: Float64, size: Float64, x: Arithmetic) -> Mas
 
 
 def _rounded(x: Bounded, exact: Mask | bool) -> Bounded:
-    """Round what was accumulated to the working type, where that is another and does not hold it anyway
+    """Round an accumulated sum to the working type, unless that is the accumulator's or holds the sum exactly
     (`exact`)."""
     a = x.arithmetic
     if not a.errs or a.accumulator == a.form:
@@ -130,8 +130,8 @@ def _accumulated(x: Bounded, axis: Any, keepdims: bool) -> tuple[Bounded, Mask]:
 
 
 def _with_infinities(x: Bounded, value: Float64, kept: dict[str, Any]) -> tuple[Float64, Float64, Mask]:
-    """Return of a sum some terms of which are, or may be, infinite: what the terms' errors do to it, the size of the
-    finite ones, and where it has others."""
+    """Return, for a sum with terms that are or may be infinite, the effect of the terms' errors, the sum of the
+    finite magnitudes, and the places with other terms."""
     over, finite = may_overflow(x), np.isfinite(x.value)
     spread = np.where(finite | np.isinf(x.error), x.error, 0.0).sum(**kept)
     size = np.where(finite, np.abs(x.value) + x.error, 0.0).sum(**kept)

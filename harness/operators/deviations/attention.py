@@ -1,4 +1,4 @@
-"""What is given in place of Attention's results."""
+"""Deviating results of Attention."""
 
 from __future__ import annotations
 

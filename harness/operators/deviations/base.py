@@ -1,5 +1,5 @@
-"""What a formula of a deviation is given, how it is registered under the name that expectations use, what several formulas
-make of a value with a bound, and what is given of calls that break a rule."""
+"""The arguments of a deviation's formula, its registration under the name that expectations use, and helpers for
+results with a bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is given in place of results of ONNX Runtime's own operators."""
+"""Deviating results of ONNX Runtime's own operators."""
 
 from __future__ import annotations
 

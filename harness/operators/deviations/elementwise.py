@@ -1,4 +1,4 @@
-"""What is given in place of an operator's result, element by element, and in place of elements in another type."""
+"""Deviating results of elementwise operators and conversions."""
 
 from __future__ import annotations
 

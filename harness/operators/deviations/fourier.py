@@ -1,4 +1,4 @@
-"""What is given in place of Fourier transforms and windows."""
+"""Deviating results of Fourier transforms and windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is given in place of elements that an operator moves."""
+"""Deviating results of operators that move elements."""
 
 from __future__ import annotations
 

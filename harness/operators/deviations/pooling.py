@@ -1,4 +1,4 @@
-"""What is given in place of pooled windows, boxes and regions."""
+"""Deviating results of pooling, boxes and regions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is given in place of quantised numbers and of products of 8-bit integers, on processors that add two of them in 16
-bits."""
+"""Deviating results of quantised operators and of products of 8-bit integers, on processors that add two of them in
+16 bits."""
 # ruff: noqa: N803 - inputs have the names that ONNX gives them
 
 from __future__ import annotations

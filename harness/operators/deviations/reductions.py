@@ -1,4 +1,4 @@
-"""What is given in place of reductions, of sums of products, and of what goes along an axis."""
+"""Deviating results of reductions, of sums of products, and of operators along an axis."""
 
 from __future__ import annotations
 

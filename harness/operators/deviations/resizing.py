@@ -1,4 +1,4 @@
-"""What is given in place of resized tensors."""
+"""Deviating results of resizing and grid sampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is given in place of texts and what is found in them."""
+"""Deviating results of operators on texts."""
 
 from __future__ import annotations
 
