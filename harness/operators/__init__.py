@@ -26,23 +26,10 @@ from harness.operators.base import Operator
 
 VARIABLE = "HARNESS_OPERATORS"
 CLASSES = (
-    "attention",
-    "contrib",
-    "data_movement",
-    "elementwise",
-    "generation",
-    "image",
-    "machine_learning",
-    "normalization",
-    "pooling",
-    "products",
-    "quantization",
-    "recurrence",
-    "reduction",
-    "sequence",
-    "signal",
+    "attention", "contrib", "data_movement", "elementwise", "generation", "image", "machine_learning",
+    "normalization", "pooling", "products", "quantization", "recurrence", "reduction", "sequence", "signal",
     "text",
-)
+)  # fmt: skip
 """The folders with formulas, as ONNX's documentation divides operators; `contrib` has those of com.microsoft."""
 
 

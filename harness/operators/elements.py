@@ -31,18 +31,9 @@ from harness.operators.base import Entropy, Shape, ValueKind
 from harness.operators.binary_floats import special_patterns
 
 _KINDS = (
-    "ordinary",
-    "integers",
-    "unit",
-    "positive",
-    "normal",
-    "specials",
-    "nans",
-    "subnormal",
-    "fine",
-    "close",
+    "ordinary", "integers", "unit", "positive", "normal", "specials", "nans", "subnormal", "fine", "close",
     "scattered",
-)
+)  # fmt: skip
 _FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits", "least", "greatest")
 ELEMENT_KINDS = tuple(map(ValueKind, (*_KINDS, *_FITTING)))
 _FLOATS_ONLY = frozenset(("nans", "subnormal", "fine", "scattered"))

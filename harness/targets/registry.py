@@ -44,18 +44,8 @@ _FORMS = (
 )
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
 _ELSEWHERE = (
-    "cuda",
-    "tensorrt",
-    "rocm",
-    "migraphx",
-    "coreml",
-    "qnn",
-    "nnapi",
-    "xnnpack",
-    "vitisai",
-    "cann",
-    "dnnl",
-)
+    "cuda", "tensorrt", "rocm", "migraphx", "coreml", "qnn", "nnapi", "xnnpack", "vitisai", "cann", "dnnl",
+)  # fmt: skip
 _PLACED = ("cpu", "dml")
 _RELEASED = ("dml", "directml")
 _OPTIONS = {

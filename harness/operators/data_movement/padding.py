@@ -24,18 +24,8 @@ Mode = Literal["constant", "edge", "reflect", "wrap"]
 _MODES = {"constant": 7, "edge": 7, "reflect": 7, "wrap": 19}
 """The opset since which there is a mode."""
 _DATA_TYPES = (
-    "float32",
-    "float16",
-    "uint32",
-    "uint16",
-    "uint8",
-    "int32",
-    "int16",
-    "int8",
-    "float64",
-    "uint64",
-    "int64",
-)
+    "float32", "float16", "uint32", "uint16", "uint8", "int32", "int16", "int8", "float64", "uint64", "int64",
+)  # fmt: skip
 """DML_TENSOR_DATA_TYPE, from 1 on."""
 
 
