@@ -48,6 +48,15 @@ class Deviating(NamedTuple):
         )
         return self.operator.oracle(call, taken, self.arithmetic)
 
+    def having(self, **elements: Array) -> dict[str, Tensor]:
+        """Return the inputs, some with other elements of the same type."""
+        changed = {name: Tensor(self.inputs[name].dtype, array) for name, array in elements.items()}
+        return {**self.inputs, **changed}
+
+    def lacking(self, name: str) -> dict[str, Tensor]:
+        """Return the inputs but one."""
+        return {each: tensor for each, tensor in self.inputs.items() if each != name}
+
     def approx(self, **changes: Any) -> Approx:
         """Return the only output of the formula, which has a bound; `changes` are those of `formula`."""
         (found,) = self.formula(**changes)

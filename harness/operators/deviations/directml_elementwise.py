@@ -15,9 +15,7 @@ from harness.operators.deviations.base import Deviating, by_attributes, deviatio
 def holds_below_max_first(asked: Deviating) -> tuple[Expected, ...]:
     """Clip: min(input, max), then the greater of that and min."""
     low, high = asked.inputs["min"], asked.inputs["max"]
-    return asked.formula(
-        inputs={**asked.inputs, "max": Tensor(high.dtype, np.maximum(low.array, high.array))}
-    )
+    return asked.formula(inputs=asked.having(max=np.maximum(low.array, high.array)))
 
 
 # IsInf: as if both infinities were asked for.

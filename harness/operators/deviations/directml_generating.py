@@ -95,7 +95,7 @@ def pads_before_as_unsigned(asked: Deviating) -> tuple[Expected, ...]:
     else:
         given = asked.inputs.get("constant_value")
         found = np.full_like(found, 0 if given is None else given.array.reshape(-1)[0])
-    return asked.formula(inputs={**asked.inputs, "data": Tensor(data.dtype, found)})
+    return asked.formula(inputs=asked.having(data=found))
 
 
 # Pad: with NaN, whatever `value` says.

@@ -14,8 +14,8 @@ from harness.operators.deviations.base import Deviating, by_attributes, deviatio
 @deviation
 def first_of_vector(asked: Deviating) -> tuple[Expected, ...]:
     """MatMul and MatMulInteger by a vector: every element of B is taken for the first."""
-    b = asked.inputs["B"]
-    return asked.formula(inputs={**asked.inputs, "B": Tensor(b.dtype, np.repeat(b.array[:1], len(b.array)))})
+    b = asked.inputs["B"].array
+    return asked.formula(inputs=asked.having(B=np.repeat(b[:1], len(b))))
 
 
 @deviation

@@ -39,18 +39,17 @@ def normalised_value_for_an_inner_one(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def initializer_without_its_transposition(asked: Deviating) -> tuple[Expected, ...]:
     """Take C as it is where the graph was rewritten for its inverse transposition."""
-    c = asked.inputs["C"]
-    array = c.array.reshape((1,) * (3 - c.array.ndim) + c.array.shape)
+    c = asked.inputs["C"].array
+    array = c.reshape((1,) * (3 - c.ndim) + c.shape)
     turned = np.ascontiguousarray(array.transpose(asked.call.parameter("before")))
-    return asked.formula(inputs={**asked.inputs, "C": Tensor(c.dtype, turned)})
+    return asked.formula(inputs=asked.having(C=turned))
 
 
 @deviation
 def vector_by_untransposed_matrix(asked: Deviating) -> tuple[Expected, ...]:
     """Multiply the elements of A by rows of the transposed shape, but in A's own order."""
-    matrix = asked.inputs["A"]
-    turned = Tensor(matrix.dtype, matrix.array.reshape(matrix.array.shape[::-1]))
-    return asked.formula(inputs={**asked.inputs, "A": turned}, left=(0, 1))
+    matrix = asked.inputs["A"].array
+    return asked.formula(inputs=asked.having(A=matrix.reshape(matrix.shape[::-1])), left=(0, 1))
 
 
 @deviation

@@ -135,9 +135,8 @@ def _with_windows_behind(asked: Deviating, mean: float) -> tuple[Expected, ...]:
 @deviation
 def scores_above_the_threshold(asked: Deviating) -> tuple[Expected, ...]:
     """NonMaxSuppression: a box is selected where score > score_threshold, which is at least the next float32."""
-    least = asked.inputs["score_threshold"]
-    above = Tensor(least.dtype, np.nextafter(least.array, np.float32(np.inf)))
-    return asked.formula(inputs={**asked.inputs, "score_threshold": above})
+    least = asked.inputs["score_threshold"].array
+    return asked.formula(inputs=asked.having(score_threshold=np.nextafter(least, np.float32(np.inf))))
 
 
 @deviation
@@ -149,9 +148,9 @@ def none_overlaps(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def regions_of_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     """MaxRoiPool: a corner that int32 does not hold is its least number."""
-    rois = asked.inputs["rois"]
-    held = np.where(np.abs(rois.array) < 2.0**31, rois.array, np.float32(-(2.0**31)))
-    return asked.formula(inputs={**asked.inputs, "rois": Tensor(rois.dtype, held.astype(rois.array.dtype))})
+    rois = asked.inputs["rois"].array
+    held = np.where(np.abs(rois) < 2.0**31, rois, np.float32(-(2.0**31)))
+    return asked.formula(inputs=asked.having(rois=held.astype(rois.dtype)))
 
 
 @deviation

@@ -129,7 +129,7 @@ def _less_zero_points(products: Array, a: Array, b: Array, za: Array, zb: Array)
 @deviation
 def without_zero_point(asked: Deviating) -> tuple[Expected, ...]:
     """QuantizeLinear: as if no zero point were given."""
-    return asked.formula(inputs={name: each for name, each in asked.inputs.items() if name != "y_zero_point"})
+    return asked.formula(inputs=asked.lacking("y_zero_point"))
 
 
 @deviation

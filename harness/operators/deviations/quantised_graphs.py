@@ -167,8 +167,7 @@ def activations_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
     with np.errstate(all="ignore"):
         most = np.max(np.abs(parts), axis=1, keepdims=True, initial=0).astype(np.float32)
         held = np.where(most > 0, np.rint(parts * (np.float32(127) / most)) * (most / np.float32(127)), 0)
-    taken = Tensor(given.dtype, held.astype(given.array.dtype).reshape(shape))
-    return asked.formula(inputs={**asked.inputs, "A": taken})
+    return asked.formula(inputs=asked.having(A=held.astype(given.array.dtype).reshape(shape)))
 
 
 # LayerNormalization whatever the exponent of Pow is, and whichever of X and its mean is subtracted.
@@ -194,9 +193,9 @@ by_attributes("shape_of_x", first=("X", "alpha"))
 @deviation
 def mask_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
     """Attention: a mask of floats is truncated to integers, of which those above 0 keep an element."""
-    mask = asked.inputs["mask"]
-    kept = (np.trunc(mask.array) > 0).astype(mask.array.dtype)
-    return asked.formula(inputs={**asked.inputs, "mask": Tensor(mask.dtype, kept)})
+    mask = asked.inputs["mask"].array
+    kept = (np.trunc(mask) > 0).astype(mask.dtype)
+    return asked.formula(inputs=asked.having(mask=kept))
 
 
 @deviation

@@ -36,10 +36,8 @@ def maximum_without_nan(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     """TopK: of K the lower 32 bits count."""
-    k = asked.inputs["K"]
-    return asked.formula(
-        inputs={**asked.inputs, "K": Tensor(k.dtype, k.array.astype(np.int32).astype(np.int64))}
-    )
+    k = asked.inputs["K"].array
+    return asked.formula(inputs=asked.having(K=k.astype(np.int32).astype(np.int64)))
 
 
 # Losses: any reduction but none and mean is sum.
@@ -64,4 +62,4 @@ def nan_passed_over(asked: Deviating) -> tuple[Expected, ...]:
     name, x = next(iter(asked.inputs.items()))
     least = {"ReduceMin": np.inf, "MaxRoiPool": np.finfo(x.array.dtype).min}.get(asked.operator.name, -np.inf)
     passed = np.where(np.isnan(x.array), least, x.array).astype(x.array.dtype)
-    return asked.formula(inputs={**asked.inputs, name: Tensor(x.dtype, passed)})
+    return asked.formula(inputs=asked.having(**{name: passed}))

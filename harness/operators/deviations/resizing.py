@@ -42,10 +42,9 @@ def kept_extents_copied(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def kept_axes_copied(asked: Deviating) -> tuple[Expected, ...]:
     """Resize: an axis whose extent stays has the scale 1."""
-    scales = asked.inputs["scales"]
+    scales = asked.inputs["scales"].array
     stays = np.array([axis.resized == axis.original for axis in axes(asked.call)])
-    copied = Tensor("float32", np.where(stays, np.float32(1), scales.array))
-    return asked.formula(inputs={**asked.inputs, "scales": copied})
+    return asked.formula(inputs=asked.having(scales=np.where(stays, np.float32(1), scales)))
 
 
 @deviation
@@ -93,7 +92,7 @@ def far_places_lost(asked: Deviating) -> tuple[Expected, ...]:
     place = np.abs(values(grid) + 1.0) * per_unit
     beyond = place > 2.0**62
     moved = np.where(beyond, np.array(-1, grid.array.dtype), grid.array)
-    (found,) = asked.formula(inputs={**asked.inputs, "grid": Tensor(grid.dtype, moved)})
+    (found,) = asked.formula(inputs=asked.having(grid=moved))
     if not isinstance(found, Approx) or "cubic" in str(call.parameter("mode")):
         return (found,)
     alike = place >= (2.0**53 if grid.dtype == "float64" else 2.0**24)
