@@ -57,7 +57,7 @@ def special_patterns(dtype: str) -> Array:
 
 @lru_cache(maxsize=64)
 def patterns_of(kind: str, dtype: str) -> Array:
-    """Those of the special patterns that are `nans`, `infinities`, `subnormals` or `zeros`."""
+    """Return the special patterns that are `nans`, `infinities`, `subnormals` or `zeros`."""
     _, mantissa, unsigned = _layout(dtype)
     patterns = special_patterns(dtype)
     bits = patterns.view(unsigned)

@@ -172,7 +172,7 @@ class Dimensioned(Conditioned):
         )
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """Those that no type parameter tells."""
+        """Return the types of outputs without a type parameter."""
         return self.types(call)
 
 

@@ -57,7 +57,7 @@ def _first(scanned: Tensor | None, axis: int) -> Tensor | None:
 
 
 def passes_indices(operator: str) -> bool:
-    """Say whether what an operator gives are the elements of its first input."""
+    """Say whether an operator's outputs hold the elements of its first input."""
     return operator in _PASSING
 
 

@@ -32,7 +32,7 @@ SHARES = os.name == "posix"
 
 
 class AtCase(NamedTuple):
-    """What a worker is at: the batch, counted from 0, the case within it, and since when, on the monotonic
+    """The progress of a worker: the batch, counted from 0, the case within it, and since when, on the monotonic
     clock; `loading` says that it creates the session for the cases from this one on."""
 
     batch: int
@@ -79,9 +79,9 @@ Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
 
 
 def dying_with(parent: int) -> Callable[[], None] | None:
-    """Return what a new process does before its program starts, so that a killed parent leaves none behind,
-    not even one that is stopped; a signal to all processes, of Ctrl-C or of Slurm, is the parent's to answer: a worker
-    that ended by it would stand in the run as a crash.
+    """Return the preparation of a new process, with which a killed parent leaves none behind, not even a stopped one;
+    a signal to all processes, of Ctrl-C or of Slurm, is the parent's to answer: a worker that ended by it would
+    stand in the run as a crash.
 
     The worker asks the same for itself, but only once its interpreter is up. None where the system has no
     such request.

@@ -58,7 +58,7 @@ def formula(
 
 
 def _widths(call: Call) -> list[tuple[int, int]]:
-    """Return for each dimension what is put before and after it."""
+    """Return the widths of padding before and after each dimension."""
     pads, axes = call.parameter("pads"), call.parameter("axes")
     found = [(0, 0)] * rank(call)
     chosen = range(rank(call)) if axes is None else axes
@@ -119,7 +119,7 @@ def _pads(call: Call) -> Iterable[tuple[int, ...]]:
 
 
 def _padded(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall | None:
-    """PADDING1: no sizes below 0, so what is taken away has no words."""
+    """PADDING1, whose sizes are not below 0: no call where a pad takes elements away."""
     widths = _widths(call)
     mode = str(call.attributes.get("mode", "constant"))
     if mode == "wrap" or 0 in outputs[0] or any(min(pair) < 0 for pair in widths):

@@ -178,8 +178,7 @@ def broadcast_call(
 
 
 def decides(choice: Callable[[Call], str | None]) -> Callable[[str | None, Call], DirectmlCall | None]:
-    """Make the lowering of an operator of which a call decides the DirectML operator, or that there is
-    none."""
+    """Make the lowering of an operator whose call decides the DirectML operator, or that there is none."""
 
     def lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
         chosen = choice(call)

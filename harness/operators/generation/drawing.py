@@ -1,4 +1,4 @@
-"""Operators that draw their results: what is promised is a law, not values.
+"""Operators that draw their results, for which ONNX promises a law, not values.
 
 A graph of one has a second node with another seed, `output_other`, and where a seed is given a third with the
 same, `output_again`, whose elements are to be the same to the bit. How a law is judged, `laws` says.
@@ -42,7 +42,7 @@ class Judge:
     role: int
 
     def __call__(self, actual: Tensor, outputs: Sequence[Tensor]) -> str | None:
-        """Say what is wrong with an output, beside the graph's others."""
+        """Name the fault of an output, beside the graph's others."""
         if self.role == 2 and outputs:
             same = actual.array.tobytes() == outputs[0].array.tobytes()
             return None if same else "a node with the same seed drew other elements"

@@ -76,8 +76,8 @@ def grid_sample(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Ex
 
 
 def _place(n: Bounded, length: int, call: Call) -> tuple[Bounded, NDArray[np.bool_]]:
-    """Return x by the formula above, and where nothing says what it is. It has no error where float32 holds all that it is
-    made of. However far outside of X it lies, it has the same zeros or border about it, and is held nearby."""
+    """Return x by the formula above, and the places where no document defines it. It has no error where float32 holds
+    all its terms. However far outside of X it lies, it has the same zeros or border about it, and is held nearby."""
 
     def x(n: Any) -> Any:
         if call.attributes["align_corners"]:

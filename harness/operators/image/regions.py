@@ -179,7 +179,7 @@ class Aligning(OnRegions):
         return super().applies(operator, kind, name, call)
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose indices of the batch, one of which may be illegal."""
+        """Choose indices of the batch, of which one may be illegal."""
         if name != "batch_indices":
             return super().generate(operator, kind, name, call, entropy)
         dtype, shape = call.inputs[name]

@@ -1,4 +1,4 @@
-"""The machines of ai.onnx.ml that weigh what a row has: linear ones, and those of support vectors."""
+"""The machines of ai.onnx.ml that weigh the features of a row: linear ones, and those of support vectors."""
 # ruff: noqa: N803 - inputs have the names that ONNX gives them
 
 from __future__ import annotations

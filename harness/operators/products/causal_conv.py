@@ -1,4 +1,4 @@
-"""CausalConvWithState: each channel's windows of what was before and is now, times its own filter."""
+"""CausalConvWithState: each channel's windows of past and present elements, times its own filter."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class CausalConvolving(Computing):
         return 2
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """That of input, and that of the state."""
+        """Return the shape of the input, and that of the state."""
         x, weight = call.shapes[:2]
         wrong = self.broken_rule(operator, call) is not None
         return (x, x if wrong else (*x[:2], weight[2] - 1))

@@ -15,8 +15,7 @@ from harness.operators.formulas import bounded
 
 
 def gemm(a: Any, b: Any, c: Any = None, *, alpha: float, beta: float, transA: int, transB: int) -> Any:  # noqa: N803 # as ONNX names them
-    """Multiply by the formula above; integers wrap, and what a factor makes of them that is no integer is cut
-    off."""
+    """Multiply by the formula above; integers wrap, and their fractions after a factor are cut off."""
 
     def scaled(factor: float, x: Any) -> Any:
         return x if factor == 1 else factor * x if isinstance(x, Bounded) else (factor * x).astype(a.dtype)

@@ -52,7 +52,7 @@ class IntegerProducts(Products):
         return found.get(str(relation), ())
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Those of a product, and the shapes of zero points."""
+        """Name the rule of products that is broken, or that of the shapes of zero points."""
         for name, number in (("a_zero_point", 0), ("b_zero_point", 1)):
             if name not in call.inputs:
                 continue

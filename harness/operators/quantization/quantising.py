@@ -237,8 +237,7 @@ class Quantising(Computing):
         return None
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """That of `output_dtype`, else that of the zero point or uint8; of DequantizeLinear that of the
-        scale."""
+        """Return `output_dtype`, or the type of the zero point, or uint8; of DequantizeLinear the type of the scale."""
         asked = call.parameter("output_dtype")
         if asked:
             return (BY_ONNX_NUMBER[asked].name if asked in BY_ONNX_NUMBER else None,)

@@ -1,5 +1,5 @@
-"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: what the class that is right costs each sample, and what
-it costs together."""
+"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: the cost of the right class for each sample, and for all
+together."""
 
 from __future__ import annotations
 
