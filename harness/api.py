@@ -42,19 +42,9 @@ from harness.specs.selection import Selection, select
 from harness.targets.registry import default_targets, parse_targets
 
 __all__ = [
-    "AnyPath",
-    "Comparison",
-    "ReadingCount",
-    "Request",
-    "Run",
-    "Selection",
-    "compare",
-    "execute",
-    "load",
-    "read",
-    "request",
-    "run",
-]
+    "AnyPath", "Comparison", "ReadingCount", "Request", "Run", "Selection", "compare", "execute", "load", "read",
+    "request", "run",
+]  # fmt: skip
 
 AnyPath = str | PathLike[str]
 Arguments = ParamSpec("Arguments")

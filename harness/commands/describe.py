@@ -1,4 +1,4 @@
-"""`harness describe`: shows authors of specs what a spec can express for an operator."""
+"""`harness describe`: shows the inputs, attributes, sweeps and values that a spec can use for an operator."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _masked(known: Expectations, specs: tuple[Path, ...], targets: Iterable[Targ
     failed = False
     for target in targets:
         planted = green = excused = entries = 0
-        for masking in maskings(target, known, expand(load_specs(specs)), seed=0):
+        for masking in maskings(target, known, expand(load_specs(specs))):
             entries += bool(masking.planted)
             planted += masking.planted.total()
             green += masking.green.total()

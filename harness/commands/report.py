@@ -54,7 +54,7 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
     elif format == "csv":
         from harness.render.csv_tables import render_csv
 
-        yield render_csv(read_tables(RunReader(run)))
+        yield from render_csv(read_tables(RunReader(run)))
     elif format == "cases":
         from harness.render.csv_tables import render_case_csv
 
@@ -66,7 +66,7 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
     elif format == "cells":
         from harness.render.directml import render_cells
 
-        yield render_cells(run)
+        yield from render_cells(run)
     elif format == "junit":
         from harness.render.junit import render_junit
 

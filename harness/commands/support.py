@@ -77,7 +77,7 @@ def support_command(
 
 
 def _measured(run: Path, query: Query) -> list[SupportRow]:
-    """Return what a run shows about the cases, nothing if it has none of them."""
+    """Return the rows of a run about the cases, none if it has none of them."""
     reader = RunReader(run)
     tables = Tables(reader.header, across_targets=False)
     for result in reader:

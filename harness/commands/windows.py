@@ -158,14 +158,14 @@ def _wine() -> str:
     return f"{locked.debian.wine} in a private tree" if source else "none installed"
 
 
-def setup_lines(*, mirror: str | None = None) -> list[str]:
+def setup_lines() -> list[str]:
     """Install the parts of DirectML that this machine supports. Return one line for each that can or cannot
     run; never raise for the machine."""
     if sys.platform == "win32":
         return ["dml: this interpreter's onnxruntime-directml; nothing to install"]
     try:
         with note:
-            found = installation.install(mirror=mirror, progress=note)
+            found = installation.install(progress=note)
     except TargetUnavailable as exc:
         return [f"dml: not on this machine: {exc}", "cpu runs without it"]
     except OSError as exc:  # a disk that fills up meanwhile, a folder without permission

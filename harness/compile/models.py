@@ -190,8 +190,8 @@ def schema_of(node: NodeProto, opset: int) -> onnx.defs.OpSchema | None:
 
 
 def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list[str]:
-    """Return the names of a node's outputs that are tensors, as far as its schema and what it takes say: `opaque` are
-    the values so far that are none."""
+    """Return the names of a node's outputs that are tensors, as far as its schema and its inputs determine; `opaque`
+    are the values known so far to be no tensors."""
     known = schema_of(node, opset)
     declared = known.outputs if known else ()
     found = []
@@ -272,16 +272,14 @@ def runnable(
     model: Model,
     *,
     constants: Collection[str] = (),
-    shapes: str = "static",
     dtypes: Mapping[str, str] | None = None,
-    optimization: str = "off",
 ) -> Graph:
     """Return nodes as a graph of its own; of the tensors that are `given`, `constants` are initializers, and the
     others are fed in the order of `given`. Outputs are declared where their `dtypes` are known."""
     nodes = list(nodes)
     inputs = [(name, each) for name, each in given.items() if name not in constants]
     dtypes = dtypes or {}
-    data = single_model(nodes, given, outputs, model, constants=constants, shapes=shapes, dtypes=dtypes)
+    data = single_model(nodes, given, outputs, model, constants=constants, dtypes=dtypes)
     encoded = data.SerializeToString()
     return Graph(
         model=encoded,
@@ -290,7 +288,6 @@ def runnable(
         inputs=tuple((name, DTYPES[each.dtype].onnx) for name, each in inputs),
         outputs=tuple((name, DTYPES[dtypes[name]].onnx if name in dtypes else 0) for name in outputs),
         tested=tuple(sorted(node.op_type for node in nodes)),
-        optimization=optimization,
         composed=True,
     )
 
@@ -358,6 +355,5 @@ def whole(model: Model, optimization: str, exposed: Sequence[str] = ()) -> Graph
         inputs=inputs,
         outputs=tuple((name, declared.get(name, 0)) for name in dict.fromkeys([*declared, *exposed])),
         tested=tuple(sorted(node.op_type for node in model.graph.node)),
-        optimization=optimization,
         composed=True,
     )

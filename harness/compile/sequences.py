@@ -97,10 +97,11 @@ def unpacked(schema: OperatorSchema, results: Sequence[str]) -> Iterator[Node]:
 
 
 def lifted(model: ModelProto, kind: str | None) -> tuple[ModelProto, Optionals, set[str]]:
-    """Return the model whose optionals are inputs and outputs, and of each its name and its tensors': its element's, none
-    where it is empty; of an output the one that says whether there is an element, and the element. One that is empty is
-    not passed at all where `kind` is `left_out`; where it is None the model stays as it is. The last are the tensors that
-    are no inputs any more: no node takes them, no optional holds them."""
+    """Return a model whose optionals are inputs and outputs, and the names of their tensors. An input has its
+    element's tensor, none if it is empty; an output has a flag that says whether there is an element, and the
+    element. An empty input is not passed at all where `kind` is `left_out`; where `kind` is None the model stays
+    as it is. The last value returned are the tensors that are no longer inputs: no node and no optional takes
+    them."""
     if kind is None:
         return model, (), set()
     found = ModelProto()

@@ -12,7 +12,7 @@ CACHE_ENV = "HARNESS_CACHE"
 
 
 def cache_folder(kind: str) -> Path:
-    """Return the folder for one kind of cached files: under HARNESS_CACHE, or else under the user's cache."""
+    """Return the folder for one type of cached files: below HARNESS_CACHE, by default below the user's cache."""
     named = os.environ.get(CACHE_ENV)
     base = Path(named) if named else platformdirs.user_cache_path("onnxruntime-conformance-harness")
     return base.absolute() / kind

@@ -130,8 +130,7 @@ DEPLOYMENTS = Options.__struct_fields__[Options.__struct_fields__.index("binding
 
 
 class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):
-    """The members of one DML_BUFFER_TENSOR_DESC that a case replaces; a member that is None keeps the value
-    that lowering gives it."""
+    """Members of one DML_BUFFER_TENSOR_DESC that a case replaces; None keeps the value that lowering gives."""
 
     dtype: str | None = None
     sizes: tuple[int, ...] | None = None

@@ -83,7 +83,8 @@ class IdTerm(NamedTuple):
 
 @lru_cache(maxsize=_TERMS)
 def read_term(term: str) -> IdTerm:
-    """Take a term of an id apart; a text that is none is a key, or a value that says nothing, and no error."""
+    """Split a term of an id into key and value; a text without `=` is a key, or a value without information, and no
+    error."""
     key, _, value = term.partition("=")
     if found := _INPUT.match(value):
         dtype, shape, bracket, elements = found.groups()
@@ -152,8 +153,8 @@ def input_term(spec: TensorSpec) -> str:
 
 def value_text(value: Value) -> str:
     """Write the value of an attribute: `1`, `0.5`, `linear`, `[0,2]`, `float32{1.5}`, a tensor of several dimensions
-    as `float32[2,1]{1.5,2.5}`, a sparse one as `float32[2,9]{1.5}at{4}`; what no query may hold is written as in a
-    URL, Einsum's `->` as `-%3E`."""
+    as `float32[2,1]{1.5,2.5}`, a sparse one as `float32[2,9]{1.5}at{4}`. Characters that no query may hold are
+    percent-encoded, Einsum's `->` as `-%3E`."""
     if isinstance(value, TensorValue):
         written = elements_text(value.elements)
         if len(value.shape) > 1 or value.indices is not None:

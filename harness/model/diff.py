@@ -41,8 +41,8 @@ def compare(expected: Expected, actual: Tensor, outputs: Sequence[Tensor] = ()) 
 def compare(
     expected: Expected | Tensor, actual: Tensor, outputs: Sequence[Tensor] = ()
 ) -> OutputComparison | Diff | None:
-    """Return how `actual` compares with `expected`; for a bare tensor only how it differs. What is drawn is judged
-    beside all `outputs` of its graph."""
+    """Compare an output with the expected one; a bare tensor is compared without a bound. Drawn elements are judged
+    together with all `outputs` of their graph."""
     if isinstance(expected, Tensor):
         return _against(expected, actual)
     if isinstance(expected, Exact):

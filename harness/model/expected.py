@@ -87,8 +87,8 @@ class Approx(msgspec.Struct, frozen=True, eq=False):
 
 
 class OfLaw(msgspec.Struct, frozen=True, eq=False):
-    """The elements are random; `judge` says of an output, with all outputs of its graph, what is wrong with it, or
-    None. `sample` are elements that could be drawn; `says` is the promise, in words."""
+    """The elements are random; `judge` names the fault of an output, with all outputs of its graph, or None. `sample`
+    are elements that could be drawn; `says` is the promise, in words."""
 
     sample: Tensor
     judge: Callable[[Tensor, Sequence[Tensor]], str | None]

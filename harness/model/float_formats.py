@@ -8,7 +8,7 @@ ONNX, "Float stored in 8 bits" and "Float stored in 4 bits", the tables of forma
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,13 +203,15 @@ def decode(dtype: str, array: Array) -> Float64:
         return np.asarray(array).astype(np.float64)
 
 
-def encode(dtype: str, values: Float64) -> Array:
-    """Round float64 values to a float dtype and return them in its storage; bits of NaNs are those of the
-    quiet NaN. A minifloat takes the largest number for what lies beyond."""
+def encode(dtype: str, values: Any) -> Array:
+    """Return numbers in the storage of a dtype, rounded to a float one; bits of NaNs are those of the quiet NaN.
+    A minifloat takes the largest number for what lies beyond."""
+    if dtype not in FORMATS and dtype not in MINIFLOATS:
+        return np.asarray(values).astype(DTYPES[dtype].storage)
     if dtype in MINIFLOATS:
         return encode_minifloat(dtype, np.asarray(values, np.float64))
-    near = FORMATS[dtype].rounded(np.asarray(values, np.float64))
     with np.errstate(all="ignore"):
         if dtype == "bfloat16":
+            near = FORMATS[dtype].rounded(np.asarray(values, np.float64))
             return np.asarray((near.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16))
-        return near.astype(DTYPES[dtype].storage)
+        return np.asarray(values, np.float64).astype(DTYPES[dtype].storage)

@@ -23,8 +23,8 @@ def moment(run_id: str) -> str:
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a spec says of one of its entries: the document it is from, the rule that its cases break or that
-    is left open, and where the entry stands (`specs/Gather.yaml:14`)."""
+    """The origin of a spec's entry: its source document, the rule that its cases break or that is left open, and its
+    place (`specs/Gather.yaml:14`)."""
 
     source: str | None = None
     rule: str | None = None

@@ -31,7 +31,7 @@ def install() -> None:
 
 
 def watch_finalizers() -> None:
-    """Keep a signal that arrives in a finalizer, out of which Python raises no exception."""
+    """Keep a signal that arrives in a finalizer, where Python swallows the exception."""
     if _CAN_WAIT:
         signal.signal(signal.SIGALRM, _interrupted)
         sys.unraisablehook = _lost

@@ -160,8 +160,8 @@ def _parameter(
     constraints: Mapping[str, tuple[str, ...]],
     of_optional: bool = False,
 ) -> Parameter:
-    """Return a parameter. What may be an optional is one where `of_optional` says so, or nothing else is allowed: an
-    input that no output is like, not one that is passed on whatever it is."""
+    """Return a parameter. It is an optional if `of_optional` says so or ONNX allows nothing but optionals: an input
+    that no output resembles, not one that is passed on unchanged."""
     option = onnx.defs.OpSchema.FormalParameterOption
     texts = constraints.get(formal.type_str, (formal.type_str,))
     of_optional |= all(text.startswith("optional(") for text in texts)
@@ -194,8 +194,8 @@ def _elements(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _written_out(output: Parameter) -> tuple[Parameter, ...]:
-    """Return an output as what a graph gives of it: of a sequence its length and its tensors, of an optional whether
-    it has an element and that."""
+    """Return the outputs that a graph gives for one output: for a sequence its length and its tensors, for an
+    optional whether it has an element, and the element."""
     if output.optional_type:
         return (Parameter(f"{output.name}_has_element", "tensor(bool)", ("bool",)), output)
     length = Parameter(f"{output.name}_length", "tensor(int64)", ("int64",))
@@ -203,8 +203,8 @@ def _written_out(output: Parameter) -> tuple[Parameter, ...]:
 
 
 def _of_twins(schema: onnx.defs.OpSchema, constraints: Mapping[str, tuple[str, ...]]) -> Iterator[Parameter]:
-    """Yield the outputs of further nodes with another and with the same seed, of an operator that gives nothing but
-    what it draws."""
+    """Yield the outputs of further nodes with another seed and with the same seed, for an operator whose outputs are
+    all random."""
     if "seed" in schema.attributes:
         (output, *others) = schema.outputs
         if not others:

@@ -69,9 +69,8 @@ class Accuracy(msgspec.Struct, frozen=True):
 
 
 class NanBits(msgspec.Struct, frozen=True):
-    """What became of the bits of NaNs in outputs that are compared to the bit: so many are as the formula has
-    them, have the quiet bit set beside that, or have other bits (payload or sign). No verdict depends on it.
-    """
+    """Counts of NaNs by their bits, in outputs that are compared to the bit: those with the formula's bits, those
+    with the quiet bit set in addition, those with another payload or sign. No verdict depends on them."""
 
     dtype: str
     kept: Count

@@ -1,6 +1,6 @@
-"""The transformers of ONNX Runtime's optimizer by the level that runs them, as onnxruntime 1.32.0 names them in a
-verbose log of a session's creation; the rules of a transformer that applies several are not told there, and are named
-after `onnxruntime/core/optimizer/graph_transformer_utils.cc`."""
+"""The transformers of ONNX Runtime's optimizer by level, as onnxruntime 1.32.0 names them in the verbose log of a
+session's creation. That log does not name the rules of a rule-based transformer; they are named as in
+`onnxruntime/core/optimizer/graph_transformer_utils.cc`."""
 
 from __future__ import annotations
 

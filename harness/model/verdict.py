@@ -46,8 +46,8 @@ def judged(outcome: Outcome, verdict: Verdict) -> str:
 
 
 class Reading(str, Enum):
-    """What a result means: every result that a target's API can express has exactly one, and the six add up to
-    the total."""
+    """The meaning of a result: every result that a target's API can express has exactly one, and the six counts add
+    up to the total."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -81,8 +81,8 @@ _REASONS: dict[Apart, str] = {
 def reading(
     validity: Validity, outcome: Outcome, apart: Apart, *, outside: bool, transformed: bool = False
 ) -> Reading:
-    """Return what a result means; `outside` says that its outputs hold memory from outside of its inputs,
-    `transformed` that a graph does what it should without one transformer of the optimizer."""
+    """Return the meaning of a result; `outside` says that its outputs hold memory from outside of its inputs,
+    `transformed` that the graph is right without one transformer of the optimizer."""
     if outcome in ENDED:
         return Reading.CRASHED
     if validity is Validity.INVALID and outcome is Outcome.ACCEPTED_INVALID:

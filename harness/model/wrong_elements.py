@@ -50,8 +50,8 @@ class WrongElements:
 
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
-        """The kind of each difference: `NaN` and `infinity` on one side alone, `sign of zero`, `sign`, else
-        `value`."""
+        """The category of each difference: `NaN` and `infinity` on one side alone, `sign of zero`, `sign`, and
+        `value` for all others."""
         a, b = self.expected, self.actual
         if not self._measured:
             return np.full(len(self), "value")
@@ -98,8 +98,8 @@ class WrongElements:
         return np.where(nearest_one == NO_DISTANCE, np.nan, nearest_one.astype(np.float64))
 
     def holds(self, what: float | bool | str, elements: Array) -> NDArray[np.bool_]:
-        """Say which elements are a number as their type rounds it (0 and -0 apart), a text, or what a word names: `NaN`,
-        `inf`, `-inf`, `lowest`, `largest`, `subnormal`."""
+        """Say which elements equal a number as their type rounds it (0 and -0 apart), a text, or a named value:
+        `NaN`, `inf`, `-inf`, `lowest`, `largest`, `subnormal`."""
         if not self._measured or (isinstance(what, str) and what not in WORDS):
             return np.asarray(elements == what, np.bool_).reshape(len(self))
         with np.errstate(all="ignore"):

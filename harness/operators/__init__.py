@@ -26,23 +26,10 @@ from harness.operators.base import Operator
 
 VARIABLE = "HARNESS_OPERATORS"
 CLASSES = (
-    "attention",
-    "contrib",
-    "data_movement",
-    "elementwise",
-    "generation",
-    "image",
-    "machine_learning",
-    "normalization",
-    "pooling",
-    "products",
-    "quantization",
-    "recurrence",
-    "reduction",
-    "sequence",
-    "signal",
+    "attention", "contrib", "data_movement", "elementwise", "generation", "image", "machine_learning",
+    "normalization", "pooling", "products", "quantization", "recurrence", "reduction", "sequence", "signal",
     "text",
-)
+)  # fmt: skip
 """The folders with formulas, as ONNX's documentation divides operators; `contrib` has those of com.microsoft."""
 
 
@@ -72,7 +59,7 @@ def modules() -> Iterator[str]:
 
 
 def operators_of(module: ModuleType) -> dict[str, Operator]:
-    """Return the operators that a module defines, by name. Errors: TypeError for anything else."""
+    """Return the operators that a module defines, by name. Errors: TypeError for an object that is no Operator."""
     one: Operator | None = getattr(module, "OPERATOR", None)
     found = (*getattr(module, "OPERATORS", ()), *([one] if one is not None else []))
     for each in found:

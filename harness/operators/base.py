@@ -1,5 +1,5 @@
-"""The contract between an operator and the stages: what a call is, what a family shares among operators, and
-what one operator adds.
+"""The contract between an operator and the stages: the call, the family that operators share, and the parts of one
+operator.
 
 An operator is a formula with the name of its family (`OPERATORS` of the package collects them) and one file
 in `specs/`. Nothing in this package knows ONNX or ONNX Runtime: it is the independent side of every
@@ -76,7 +76,7 @@ class Call(NamedTuple):
 
 
 class NoDomain(Exception):
-    """An attribute, its only argument, of which the operator does not say what `all` stands for."""
+    """Raised for an attribute, its only argument, for which the operator does not define `all`."""
 
 
 class ValueKind(NamedTuple):
@@ -196,8 +196,7 @@ class Family:
         return ()
 
     def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Return the ways to choose the elements of an input that else takes any bits, where a sweep lists
-        them."""
+        """Return the kinds of values that a sweep may list for an input that otherwise takes any bits."""
         return ()
 
     def positions(self, operator: Operator, name: str) -> Mapping[str, bool]:
@@ -242,8 +241,7 @@ class Family:
         return ()
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """Return the shapes of the outputs, of at least those that are asked for; for calls that break a rule
-        any shapes."""
+        """Return the shapes of the outputs, at least of the requested ones; any shapes for calls that break a rule."""
         return (call.first.shape,) if operator.outputs is None else operator.outputs(call)
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:

@@ -1,4 +1,4 @@
-"""Binary floating-point types by their bits: encoding, special values, and the values around which rounding
+"""Binary floating-point types by their bits: special values, and the values around which rounding
 goes wrong (IEEE 754)."""
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import encode
 
 
 def decode_bfloat16(bits: Array) -> NDArray[np.float32]:
@@ -23,15 +24,6 @@ def encode_bfloat16(values: Array) -> NDArray[np.uint16]:
     if np.any((wide & 0xFFFF != 0) & ~np.isnan(values)):
         raise ValueError("a value is not representable in bfloat16")
     return (wide >> 16).astype(np.uint16)
-
-
-def encode(values: Array, dtype: str) -> Array:
-    """Convert float64 values to the storage of a float dtype, rounding to nearest where the type is
-    narrower."""
-    if dtype != "bfloat16":
-        return np.asarray(values).astype(DTYPES[dtype].storage)
-    wide = np.asarray(values, np.float32).view(np.uint32)
-    return ((wide + 0x7FFF + ((wide >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 def _layout(dtype: str) -> tuple[int, int, str]:
@@ -65,7 +57,7 @@ def special_patterns(dtype: str) -> Array:
 
 @lru_cache(maxsize=64)
 def patterns_of(kind: str, dtype: str) -> Array:
-    """Those of the special patterns that are `nans`, `infinities`, `subnormals` or `zeros`."""
+    """Return the special patterns that are `nans`, `infinities`, `subnormals` or `zeros`."""
     _, mantissa, unsigned = _layout(dtype)
     patterns = special_patterns(dtype)
     bits = patterns.view(unsigned)
@@ -95,7 +87,7 @@ def halfway_values(dtype: str) -> Array:
     halves |= {2.0**e + d for e in range(p - 1) for d in (-0.5, 0.5) if 2.0**e + d < limit}
     halves |= {limit - k - 0.5 for k in range(min(32, limit // 2))}
     whole = {float(n) for e in (p - 2, p - 1, p) for n in (2**e - 1, 2**e, 2**e + 1) if n <= limit * 2}
-    bits = encode(np.array(sorted(halves | whole)), dtype).view(unsigned).astype(np.uint64)
+    bits = encode(dtype, np.array(sorted(halves | whole))).view(unsigned).astype(np.uint64)
     near = np.unique(np.concatenate([bits - 1, bits, bits + 1])).astype(unsigned)
     sign = np.array(1, unsigned) << (width - 1)
     return np.concatenate([near, near | sign]).view(DTYPES[dtype].storage)

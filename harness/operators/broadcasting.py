@@ -8,18 +8,8 @@ from collections.abc import Sequence
 from harness.operators.base import Shape
 
 RELATIONS = (
-    "same",
-    "scalar",
-    "one",
-    "row",
-    "column",
-    "first_only",
-    "ones",
-    "lower",
-    "higher",
-    "spread",
-    "unlike",
-)
+    "same", "scalar", "one", "row", "column", "first_only", "ones", "lower", "higher", "spread", "unlike",
+)  # fmt: skip
 """The shape of a further input for the first one's (a, b, c): same; scalar (); one (1,); row (c,); column (a,
 b, 1); first_only (a, 1, 1); ones (1, 1, 1); lower (b, c); higher (2, a, b, c); spread: 3 for each dimension
 of 1 and 1 for every other; unlike: one that cannot be broadcast."""

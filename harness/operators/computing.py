@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import encode
 from harness.operators import elements
 from harness.operators.base import Call, Entropy, Family, Operator, ValueKind
-from harness.operators.binary_floats import encode
 
 
 class Computing(Family):
@@ -89,4 +89,4 @@ class Conditioned(Computing):
                 if dtype.startswith("u")
                 else sign
             )
-        return (encode(chosen, dtype) if entry.is_float else chosen.astype(entry.storage)).reshape(shape)
+        return encode(dtype, chosen).reshape(shape)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import DTYPES, Array
+from harness.model.dtypes import Array
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
-from harness.operators.binary_floats import encode
 from harness.operators.broadcasting import RELATIONS, broadcast, related
 from harness.operators.computing import Conditioned
 
@@ -152,10 +152,7 @@ class Dimensioned(Conditioned):
             made = np.asarray(own.choose(raw, self.dimensions(call)[0]))
         except KeyError:  # an extent that shapes which break a rule do not decide
             made = raw % 2
-        entry = DTYPES[dtype]
-        if dtype == "string":
-            return made.astype(str).astype(entry.storage)
-        return encode(made.astype(np.float64), dtype) if entry.is_float else made.astype(entry.storage)
+        return encode(dtype, made.astype(str) if dtype == "string" else made)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes that are not as written, then the rule of the operator."""
@@ -183,7 +180,7 @@ class Dimensioned(Conditioned):
         )
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """Those that no type parameter tells."""
+        """Return the types of outputs without a type parameter."""
         return self.types(call)
 
 

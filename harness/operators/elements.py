@@ -26,23 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import DTYPES, Array, DType, Limits
-from harness.model.float_formats import minifloat_values
+from harness.model.float_formats import encode, minifloat_values
 from harness.operators.base import Entropy, Shape, ValueKind
-from harness.operators.binary_floats import encode, special_patterns
+from harness.operators.binary_floats import special_patterns
 
 _KINDS = (
-    "ordinary",
-    "integers",
-    "unit",
-    "positive",
-    "normal",
-    "specials",
-    "nans",
-    "subnormal",
-    "fine",
-    "close",
+    "ordinary", "integers", "unit", "positive", "normal", "specials", "nans", "subnormal", "fine", "close",
     "scattered",
-)
+)  # fmt: skip
 _FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits", "least", "greatest")
 ELEMENT_KINDS = tuple(map(ValueKind, (*_KINDS, *_FITTING)))
 _FLOATS_ONLY = frozenset(("nans", "subnormal", "fine", "scattered"))
@@ -141,17 +132,17 @@ def _listed(dtype: str, nans: bool, subnormals: bool) -> Array:
 
 def _ordinary(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
     del entropy
-    return encode(_range(raw, -100.0, 801, 0.25), dtype)
+    return encode(dtype, _range(raw, -100.0, 801, 0.25))
 
 
 def _close(raw: NDArray[np.uint32], dtype: str) -> Array:
     mantissa = DTYPES[dtype].mantissa
     assert mantissa is not None
-    return encode(np.copysign(1.0 + (raw % 8) * 2.0**-mantissa, (raw >> 16 & 1) - 0.5), dtype)
+    return encode(dtype, np.copysign(1.0 + (raw % 8) * 2.0**-mantissa, (raw >> 16 & 1) - 0.5))
 
 
 def _infinite(raw: NDArray[np.uint32], dtype: str, sign: float) -> Array:
-    infinity = encode(np.full(raw.shape, sign * np.inf), dtype)
+    infinity = encode(dtype, np.full(raw.shape, sign * np.inf))
     bits = infinity.view(f"u{DTYPES[dtype].itemsize}")
     return np.asarray((bits - (raw % 8 == 0)).astype(bits.dtype).view(infinity.dtype))
 
@@ -165,19 +156,19 @@ def _scattered(raw: NDArray[np.uint32], dtype: str) -> Array:
     values[odd] = np.array([np.nan, np.inf, -np.inf, -0.0])[raw[odd] >> 16 & 3]
     if raw.size and raw[0] >> 24 & 1:
         values[-(raw[0] >> 25 & 1).astype(int)] = np.nan
-    return encode(values, dtype)
+    return encode(dtype, values)
 
 
 _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
     "ordinary": _ordinary,
-    "integers": lambda raw, dtype, _: encode(_range(raw, -8.0, 17, 1.0), dtype),
-    "unit": lambda raw, dtype, _: encode(_range(raw, -1.0, 257, 1 / 128), dtype),
-    "positive": lambda raw, dtype, _: encode(_range(raw, 0.125, 800, 0.125), dtype),
+    "integers": lambda raw, dtype, _: encode(dtype, _range(raw, -8.0, 17, 1.0)),
+    "unit": lambda raw, dtype, _: encode(dtype, _range(raw, -1.0, 257, 1 / 128)),
+    "positive": lambda raw, dtype, _: encode(dtype, _range(raw, 0.125, 800, 0.125)),
     "normal": _normal,
     "specials": lambda raw, dtype, _: _listed(dtype, False, False)[raw % _listed(dtype, False, False).size],
     "nans": lambda raw, dtype, _: _listed(dtype, True, False)[raw % _listed(dtype, True, False).size],
     "subnormal": lambda raw, dtype, _: _listed(dtype, False, True)[raw % _listed(dtype, False, True).size],
-    "fine": lambda raw, dtype, _: encode(raw * (40.0 / 2**32) - 20.0, dtype),
+    "fine": lambda raw, dtype, _: encode(dtype, raw * (40.0 / 2**32) - 20.0),
     "close": lambda raw, dtype, _: _close(raw, dtype),
     "scattered": lambda raw, dtype, _: _scattered(raw, dtype),
     "terms": _ordinary,
@@ -185,9 +176,9 @@ _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
     "factors": _ordinary,
     "negatable": lambda raw, dtype, _: _listed(dtype, False, False)[raw % _listed(dtype, False, False).size],
     "nonzero": lambda raw, dtype, _: encode(
-        np.copysign(_range(raw, 0.25, 400, 0.25), (raw >> 16 & 1) - 0.5), dtype
+        dtype, np.copysign(_range(raw, 0.25, 400, 0.25), (raw >> 16 & 1) - 0.5)
     ),
-    "digits": lambda raw, dtype, _: encode(_range(raw, 0.0, 10, 1.0), dtype),
+    "digits": lambda raw, dtype, _: encode(dtype, _range(raw, 0.0, 10, 1.0)),
     "least": lambda raw, dtype, _: _infinite(raw, dtype, -1.0),
     "greatest": lambda raw, dtype, _: _infinite(raw, dtype, 1.0),
 }

@@ -32,16 +32,15 @@ Limits = tuple[float, float] | Callable[[Array], tuple[Any, Any]]
 
 
 class Either:
-    """What a formula gives where each element may be that of any of a few arrays, as the zeros of both signs
-    often may."""
+    """The result of a formula where each element may be that of any of a few arrays, as the zeros of both signs often
+    may."""
 
     def __init__(self, *choices: Array) -> None:
         self.choices = choices
 
 
 class FormulaError(ValueError):
-    """A formula gave what is no result of the call: another number of outputs, or another element type than
-    ONNX infers."""
+    """A formula gave no result of the call, but another number of outputs, or another element type than ONNX infers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,7 @@ class FormulaOracle:
         )
 
     def given(self, call: Call, inputs: Mapping[str, Any], taken: Callable[[Any], Any]) -> Sequence[Any]:
-        """Return what the formula gives, one for each output of the call; `taken` makes what it receives of an
-        input."""
+        """Return the results of the formula, one for each output of the call; `taken` makes its argument of an input."""
         with np.errstate(all="ignore"):
             positional, named = arguments(parameters(self.formula), call, inputs, taken)
             return results(self.formula(*positional, **named), call)
@@ -81,7 +79,7 @@ class FormulaOracle:
         return values(tensor) if self.way == "decided" else tensor.array
 
     def expected(self, dtype: str, result: Any) -> Expected:
-        """Return what an output is held against, of what the formula gives for it."""
+        """Return the expected output, of the result of the formula for it."""
         if isinstance(result, Bounded):
             return result.stored(dtype)
         kept: Callable[[str, Array], Array] = _as_it_is if self.way == "moved" else stored
@@ -134,7 +132,7 @@ def stored(dtype: str, array: Array) -> Array:
 
 
 def _array(dtype: str, result: Any) -> Array:
-    """Return a result as an array; NumPy gives one text of an array of objects as what it is."""
+    """Return a result as an array, also where NumPy took the one text out of an array of objects."""
     return np.asarray(result, object) if dtype == "string" else np.asarray(result)
 
 
@@ -180,8 +178,8 @@ def _taking(names: frozenset[str], inputs: tuple[str, ...]) -> _Taking:
 def arguments(
     names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return what a formula takes by position, all inputs where none of its parameters is named after one,
-    and by name: inputs, attributes that are given or have a default, and the call."""
+    """Return the arguments of a formula by position, all inputs where none of its parameters is named after one, and
+    by name: inputs, attributes that are given or have a default, and the call."""
     taking = _taking(names, tuple(inputs))
     found: dict[str, Any] = {name: value for name, value in call.attributes.items() if name in names}
     for name, formal, variadic in taking.named:

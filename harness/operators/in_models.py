@@ -1,5 +1,5 @@
-"""What the recording of a model must know of operators: the first values of a body, which inputs are indices, what
-gives other elements in each run, and what only makes a constant."""
+"""Facts about operators for the recording of a model: the first inputs of a body, indices among inputs, operators
+that draw, and those that only make a constant."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _first(scanned: Tensor | None, axis: int) -> Tensor | None:
 
 
 def passes_indices(operator: str) -> bool:
-    """Say whether what an operator gives are the elements of its first input."""
+    """Say whether an operator's outputs hold the elements of its first input."""
     return operator in _PASSING
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from itertools import product
 
 from harness.model.case import Validity
 from harness.model.facets import facets
@@ -84,39 +85,15 @@ def cell(text: str) -> str:
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
-def render_csv(tables: Tables) -> str:
-    """Write the table with a header line; lines end with a line feed, and no cell can be taken for a
-    formula."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    outcomes = list(Outcome)
-    table.writerow(
-        [
-            "operator",
-            "target",
-            "validity",
-            "level",
-            "selected",
-            "run",
-            *(reading.value for reading in Reading),
-            *(f"unexpected {reading.value}" for reading in Reading),
-            *(o.value for o in outcomes),
-        ]
-    )
+def render_csv(tables: Tables) -> Iterator[str]:
+    """Yield a header line, then a line for each operator, target, validity and level; lines end with a line feed, and no
+    cell can be taken for a formula."""
+    readings, outcomes = [each.value for each in Reading], list(Outcome)
+    counted = ["selected", "run", *readings, *(f"unexpected {name}" for name in readings)]
+    yield csv_line(["operator", "target", "validity", "level", *counted, *(each.value for each in outcomes)])
     cells, columns = tables.by("operator", "target", "validity", "level"), levels(tables)
-    for operator in tables.operators:
-        for target in tables.targets:
-            for validity in Validity:
-                for level in columns:
-                    tally = cells.get((operator, target, validity, level))
-                    if tally is None:
-                        continue
-                    counts = [
-                        tally.selected,
-                        tally.run,
-                        *(tally[reading] for reading in Reading),
-                        *(tally.red(reading) for reading in Reading),
-                    ]
-                    row = [cell(operator), cell(target), validity.value, cell(level)]
-                    table.writerow([*row, *counts, *(tally.outcomes[outcome] for outcome in outcomes)])
-    return text.getvalue()
+    for operator, target, validity, level in product(tables.operators, tables.targets, Validity, columns):
+        if (tally := cells.get((operator, target, validity, level))) is not None:
+            row = [cell(operator), cell(target), validity.value, cell(level), tally.selected, tally.run]
+            row += [*(tally[each] for each in Reading), *(tally.red(each) for each in Reading)]
+            yield csv_line([*row, *(tally.outcomes[each] for each in outcomes)])

@@ -3,13 +3,12 @@ cross-check with ONNX Runtime's provider."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.model.target_info import DIRECTML
+from harness.render.csv_tables import csv_line
 from harness.render.document import Block, Document, Paragraph, Row, Section, Span, Table, run_table
 from harness.render.document_markdown import write_markdown
 from harness.results.cross_check import Suspect
@@ -182,36 +181,25 @@ def render_directml(run: Path) -> str:
     return write_markdown(Document(title, targets if by_target else none, sections), limit=_UNLIMITED)
 
 
-def render_cells(run: Path) -> str:
-    """Render every cell of the documents' tables as CSV, with the case behind it. Errors: UsageError."""
+_CELL = (
+    "target", "level", "operator", "tensor", "data_type", "dimension_count", "documented_since", "status", "outcome",
+    "error", "case",
+)  # fmt: skip
+
+
+def render_cells(run: Path) -> Iterator[str]:
+    """Yield every cell of the documents' tables as a line of CSV, with the case behind it. Errors: UsageError."""
     reader = RunReader(run)
     tables = Tables(reader.header, across_targets=False)
     for result in reader:
         tables.add(result)
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(
-        [
-            "target",
-            "level",
-            "operator",
-            "tensor",
-            "data_type",
-            "dimension_count",
-            "documented_since",
-            "status",
-            "outcome",
-            "error",
-            "case",
-        ]
-    )
+    yield csv_line(_CELL)
     for target in tables.tensor_support.targets:
+        level = tables.tensor_support.level(target)
         for cell in tables.tensor_support.cells(target):
             behind = cell.result
             error = behind.error.class_ if behind is not None and behind.error is not None else ""
             outcome, case = ("", "") if behind is None else (behind.outcome.value, behind.case)
-            level = tables.tensor_support.level(target)
-            rows.writerow(
+            yield csv_line(
                 [target, level, *cell.key, cell.since or "", cell.status.value, outcome, error, case]
             )
-    return text.getvalue()

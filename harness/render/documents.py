@@ -15,9 +15,8 @@ _STRUCTURE = re.compile(r"DML_[A-Z0-9_]+_DESC\b")
 
 
 def document(source: str, operators: Container[str]) -> str:
-    """Return the address of the document that a text begins with or holds, empty where it is none of those that
-    are known: ONNX's page of one of `operators`, Microsoft's of a structure of DirectML, or an address that the
-    text gives."""
+    """Return the address of the document that a text names, empty if it names none: ONNX's page of one of
+    `operators`, Microsoft's page of a DirectML structure, or an address in the text."""
     for pattern, page in _PAGES:
         if found := pattern.search(source):
             return page.format(*found.groups())

@@ -32,7 +32,7 @@ _EXCEPTIONS = 3
 
 
 def explain_document(found: Explanation) -> Document:
-    """Show each group with its rules, their counts, and what they cannot tell apart."""
+    """Show each group with its rules, their counts, and the facts that they cannot separate."""
     tone, sentence = headline(found)
     remarks = list(found.remarks)
     if found.unexplained:

@@ -46,7 +46,7 @@ _COURSES = (
 
 
 def history_document(history: History) -> Document:
-    """Show the answers that were asked for, the counts by version and level, and each operator's course."""
+    """Show the requested answers, the counts by version and level, and each operator's course."""
     asked = history.since is not None or history.flips is not None
     counts = Section(
         "counts",

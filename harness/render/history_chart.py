@@ -107,8 +107,7 @@ def _label(row: HistoryRow, y: int) -> str:
 
 
 def _bar(rate: Rate | None, x: int, y: int) -> str:
-    """Draw one cell; what is not correct is at least three pixels wide, and a bar that has some is never
-    full."""
+    """Draw one cell; the incorrect part is at least three pixels wide, and a bar with such a part is never full."""
     if rate is None or not rate.judged:
         return f'<rect class="none" x="{x}" y="{y}" width="{_BAR}" height="3"/><text class="soft" x="{x}" y="{y - 8}">none judged</text>'
     lost = rate.judged - rate.correct

@@ -204,8 +204,7 @@ def query(**terms: object) -> str:
 
 
 def anchor(operator: str, *, plain: bool = False) -> str:
-    """Name the part of the page that shows an operator's matrices, `plain` as an id and else as a URL
-    fragment."""
+    """Name the part of the page that shows an operator's matrices: `plain` as an id, otherwise as a URL fragment."""
     name = f"of-{visible(operator)}"
     return name if plain else quote(name, safe="")
 

@@ -51,8 +51,7 @@ def _inert(text: str) -> str:
 
 
 def link(url: str) -> str:
-    """Write a web address as a link that says the host; anything else, which no expectation holds, as
-    text."""
+    """Write a web address as a link that shows the host; any other text, which no expectation holds, stays text."""
     name = host(url)
     return f"[{name}](<{url}>)" if name else escape(url)
 

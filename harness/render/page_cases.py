@@ -1,7 +1,7 @@
-"""The single results that a run's page shows: it holds all of a run of up to `WHOLE`, of a larger one those that are
-wrong or not as expected. Those of each operator then lie in a file beside the page, which loads it when asked
-(`data.js`). Such a slice is a script, because a page opened from disk reads nothing else: it sets one text.
-"""
+"""The single results that a run's page shows. It holds all results of a run of up to `WHOLE`, and of a larger run
+those that are wrong or unexpected. All results of each operator then lie in a file beside the page, which loads it
+on demand (`data.js`). Such a slice is a script that sets one text, because a page opened from disk can read
+nothing but scripts."""
 
 from __future__ import annotations
 

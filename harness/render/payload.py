@@ -184,8 +184,8 @@ class Payload:
         return self._named[result.expectation if isinstance(result.expectation, int) else None]
 
     def encode(self, tables: Tables, more: Mapping[str, Any] | None = None, **columns: Iterable[int]) -> str:
-        """Return everything as base64 text; `tables` counted the same results or more, `more` and `columns` are what else
-        the page is told."""
+        """Return everything as base64 text; `tables` counted the same results or more, `more` and `columns` are
+        additional data for the page."""
         operators = {name.partition(":")[0] for name in tables.header.origins}
         return self.encode_with(
             {
@@ -216,8 +216,7 @@ class Payload:
         )
 
     def _expectations(self, header: Header) -> list[tuple[Any, ...]]:
-        """Return of each entry that a result names its number, then what a reader of the result is told of
-        it."""
+        """Return, for each entry that a result names, its number and the fields that the page shows."""
         found = ((number, header.expectations[number]) for number in self._named if number is not None)
         return [
             (

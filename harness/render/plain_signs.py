@@ -31,7 +31,7 @@ _SIGNS = {
 
 
 def install() -> None:
-    """Let standard output and standard error write what they cannot encode as ASCII, never fail at it."""
+    """Make standard output and standard error replace characters that they cannot encode by ASCII."""
     codecs.register_error(_NAME, _plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -99,8 +99,8 @@ def _page(template: str, context: dict[str, Any]) -> str:
 
 
 class _Names:
-    """Files of pages, and targets as pages name them; a run file says what it likes, so that a name may be
-    no file name, or differ from another in case alone."""
+    """Names of files and of targets on pages. A target's name need not be a valid file name, and two may differ in
+    case alone."""
 
     def __init__(self, site: Site) -> None:
         self._short = short_names(site.targets)

@@ -46,8 +46,8 @@ _STYLES = {
 
 
 def render_terminal(report: Report, console: Console) -> None:
-    """Print verdict, readings, unexpected results and what they have in common, then the known defects, one
-    line each, and of few operators the table of levels with what else there is.
+    """Print verdict, readings, unexpected results with their common facts, the known defects in a line each, and, for
+    few operators, the level table with the remaining tables.
 
     Colour is the console's affair.
     """

@@ -65,9 +65,8 @@ def count(run: RunReader, tables: Tables, take: _Take | None = None, *, singly: 
 def count_columns(
     run: RunReader, part: RunColumns, tables: Tables, take: _Take | None = None, *, shown: bool = True
 ) -> None:
-    """Count the results of a run that columns hold; if none is `shown`, only what they did by operator, target, level and
-    validity, and no id is read.
-    Errors: UsageError for damaged columns."""
+    """Count the results of a run that columns hold; if none is `shown`, only by operator, target, level and validity,
+    without reading ids. Errors: UsageError for damaged columns."""
     held = Counter[str]()
     several = tables.differences.needed
     for number, row, line in _counted(part, several=several) if shown else _alike(part, _BASIC):

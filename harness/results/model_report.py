@@ -51,8 +51,8 @@ class CallRow(msgspec.Struct, frozen=True):
 
 
 class ComparedCall(msgspec.Struct, frozen=True):
-    """What a target did with a call that no formula judges: `apart` is the largest difference from the unoptimised CPU
-    run, as a part of the largest element; None where it did not run, for the reason `error`."""
+    """A call that no formula judges, on a target: `apart` is the largest difference from the unoptimised CPU run as a
+    part of the largest element, None if it was not run, with the reason in `error`."""
 
     call: int
     target: str
@@ -90,9 +90,9 @@ class WholeRun(msgspec.Struct, frozen=True):
 
     @property
     def wrong(self) -> bool:
-        """Say whether it does not run, a second run or one with bound buffers is further from the first than rounding
-        moves it, or what is finite without optimisation is not; or whether outputs of other sizes are far from what they
-        are in a session of their own."""
+        """Say whether the run fails, whether a second run or one with bound buffers is further from the first than
+        rounding moves it, whether a value that is finite without optimisation is not, or whether outputs of other
+        sizes are far from those of a separate session."""
         unsteady = self.far(self.repeats) or self.far(self.bound)
         return bool(self.error) or unsteady or (self.moved or 0.0) >= ENDLESS or self.misfits
 
@@ -118,8 +118,8 @@ class WholeRun(msgspec.Struct, frozen=True):
 
 
 class DefectOfCalls(msgspec.Struct, frozen=True):
-    """An entry of a target's provider that speaks of calls, of whatever release; `holds` says whether the target's release
-    has the defect, `releases` are the version ranges that have it."""
+    """An entry of a target's provider about calls, in any release; `holds` says whether the target's release has the
+    defect, `releases` are the version ranges that have it."""
 
     target: str
     title: str
@@ -140,10 +140,10 @@ class RegionRow(msgspec.Struct, frozen=True):
 
 
 class ModelReport(msgspec.Struct, frozen=True):
-    """Models, their nodes and calls, and what is known beside the results of the run. `growth` has by target the
-    difference of each node's outputs from the CPU's where the model runs whole, node by node; `releases` the newest
-    onnxruntime-directml by the DirectML feature level that its DirectML.dll reaches; `ended` says of models
-    why they do not run on the CPU."""
+    """Models, their nodes and calls, and the findings beside the results of the run. `growth` has by target the
+    difference of each node's outputs from the CPU's in a run of the whole model; `releases` the newest
+    onnxruntime-directml by the DirectML feature level of its DirectML.dll; `ended` the reasons why models do not
+    run on the CPU."""
 
     models: tuple[str, ...]
     digests: tuple[str, ...]
@@ -285,7 +285,7 @@ class ModelView:
         return [has[node.call] for node in self.report.nodes]
 
     def ran(self, target: str) -> list[bool]:
-        """Return which nodes a target took, whatever it made of them."""
+        """Return the nodes that a target executed, right or wrong."""
         takes = [
             self.verdict(target, call) not in ("not supported", "not judged")
             for call in range(len(self.report.calls))

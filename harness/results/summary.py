@@ -162,7 +162,7 @@ _NAMED = 2
 
 
 def missing(header: Header, end: End | None, held: int) -> tuple[str, ...]:
-    """Say what a run lacks of whose file `held` results could be read; nothing of a complete run."""
+    """Name the missing results of a run whose file has `held` readable results; nothing for a complete run."""
     found = []
     if end is None:
         found.append(
@@ -179,7 +179,7 @@ def missing(header: Header, end: End | None, held: int) -> tuple[str, ...]:
 
 
 def lacks(path: Path) -> tuple[str, ...]:
-    """Say what a run file lacks (`missing`), without decoding its results. Errors: UsageError."""
+    """Name the missing results of a run file (`missing`) without decoding its results. Errors: UsageError."""
     reader = RunReader(path)
     if columns.there(reader.path):
         with Dataset(f"{reader.path}: cannot be counted", scanned=True) as data, data.part(reader) as part:
@@ -234,8 +234,8 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
 
 
 def _not_reviewed(tables: Tables) -> Iterator[str]:
-    """Say of releases that the harness's own entries were never held against as a whole that what is unexpected there
-    need not be new."""
+    """Warn that unexpected results need not be new on releases that the harness's own entries were never checked
+    against as a whole."""
     asked = tables.header.selection
     if tables.header.baseline is not None or asked is None or asked.expectations:
         return
@@ -294,7 +294,7 @@ def _by_use(tables: Tables) -> Iterator[str]:
 
 
 def _why(tables: Tables, target: str) -> str:
-    """Return the reasons why a target did not run cases, the most frequent first."""
+    """Return the reasons for cases that a target did not run, the most frequent first."""
     found = Counter(
         {class_: number for (of, class_), number in tables.not_run.items() if of == target and class_}
     )
@@ -335,7 +335,7 @@ def one_line(text: str) -> str:
 
 
 def target_facts(info: TargetInfo) -> list[tuple[str, str]]:
-    """What a target was, as (name, value) in reading order; what its runtime could not tell is left out."""
+    """Return the facts about a target as (name, value) in reading order; unknown ones are left out."""
     facts = [
         ("provider", info.provider),
         ("runtime", info.runtime),

@@ -26,8 +26,8 @@ _DENIED = (Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED)
 
 
 class Support(NamedTuple):
-    """What holds for the valid cases of one kind on one target; rows that agree in everything else are
-    joined."""
+    """The support for the valid cases of one operator, type and level on one target; rows that agree in everything
+    else are joined."""
 
     operator: str
     target: str
@@ -161,8 +161,8 @@ def _row(key: tuple[Any, ...], kinds: list[tuple[int, str, str, Tally]]) -> Supp
 
 
 def _disagreements(kernel: Registered, total: Tally, documented: dict[str, Tally]) -> tuple[str, ...]:
-    """Name what does not agree. A device-dependent kernel may do either; a registered one may refuse what no
-    document allows."""
+    """Name the disagreements. A device-dependent kernel may be there or not; a registered one may refuse calls that
+    no document allows."""
     within = Tally()
     for level, tally in documented.items():
         if level != BEYOND:

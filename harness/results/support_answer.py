@@ -1,5 +1,5 @@
-"""What is known of the support for the cases of a query: documented, registered, measured, known defects, since
-when; one row for each operator on each target."""
+"""The known support for the cases of a query: documented, registered, measured, known defects, since when; one row
+for each operator on each target."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SupportRow(NamedTuple):
 
 
 class SupportAnswer(NamedTuple):
-    """What was asked, and the rows in the order of operator, target and release."""
+    """The query, and the rows in the order of operator, target and release."""
 
     asked: str
     rows: tuple[SupportRow, ...]

@@ -43,7 +43,8 @@ class State(NamedTuple):
 
 
 def state_of(result: Result, *, baseline: bool) -> State:
-    """Return the counted facts of a result; with `baseline` an earlier run decides what is unexpected."""
+    """Return the counted facts of a result; with `baseline`, unexpected results are those that differ from an earlier
+    run."""
     found = None if inexpressible(result) else result.reading
     reason = (
         why_not_judged(result.validity, result.outcome, result.apart) if found is Reading.NOT_JUDGED else ""

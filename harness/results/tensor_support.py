@@ -30,18 +30,8 @@ from harness.model.result import Result
 from harness.model.verdict import Outcome
 
 DATA_TYPES = (
-    "FLOAT64",
-    "FLOAT32",
-    "FLOAT16",
-    "INT64",
-    "INT32",
-    "INT16",
-    "INT8",
-    "UINT64",
-    "UINT32",
-    "UINT16",
-    "UINT8",
-)
+    "FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8", "UINT64", "UINT32", "UINT16", "UINT8",
+)  # fmt: skip
 """DML_TENSOR_DATA_TYPE, in the order of the documents' tables."""
 RANKS = tuple(range(1, 10))
 """DimensionCounts: all that the documents name, and the one above."""

@@ -165,8 +165,8 @@ def _fitting(entries: list[ImportedEntry], done: Import) -> list[ImportedEntry]:
 def loadable(
     folder: Path, operator: str, entries: list[ImportedEntry], comment: str, done: Import
 ) -> list[ImportedEntry]:
-    """Return the entries that the loader takes: all, or what is left without those that it refuses alone. The last
-    that it was asked about stay in the operator's file of the folder."""
+    """Return the entries that the loader accepts: all, or all but those that it refuses alone. The entries of the
+    last attempt stay in the operator's file of the folder."""
     path = folder / f"{operator}.yaml"
     if _problem(path, operator, entries, comment) is None:
         return entries

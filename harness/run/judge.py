@@ -202,8 +202,9 @@ def placement(execution: Execution, graph: Graph, provider: str) -> NodePlacemen
 
 
 def _placement_of_all(nodes: Nodes, graph: Graph, provider: str) -> NodePlacement:
-    """Return where the nodes of a graph of several operators ran: all that an optimizer made of them count. With
-    optimisation off none may be missing, but a function, in whose place its body ran, and what a saved model lacks."""
+    """Return the providers of the nodes of a graph of several operators, including all that an optimizer made of
+    them. With optimisation off no node may be missing, except a function that was replaced by its body, and nodes
+    that a saved model lacks."""
     astray = [node for node in nodes if node[0] != provider]
     if astray:
         where, operators = (", ".join(sorted(set(each))) for each in zip(*astray, strict=True))

@@ -1,5 +1,5 @@
-"""Runs again what is not the oracle's, over memory that holds a pattern, and then another: tells what was not
-written and what was read from outside of the inputs from what was accepted without harm.
+"""Repeats wrong results over memory that holds a pattern, and then another, to separate elements that were not
+written, and those read from outside of the inputs, from others.
 
 Both runs share their patterns among all cases. `DirectML` and ONNX Runtime on the CPU and on DirectML alone
 can be told where outputs lie.

@@ -92,8 +92,8 @@ class Probes:
         return [found[id(each.cases[0])] for each in groups]
 
     def culprit(self, probe: Probe) -> tuple[str, ...]:
-        """Return the transformer, or the two, or what of its deployment, without which a graph does what it should; ()
-        for none."""
+        """Return the transformer, the two transformers, or the option of the deployment without which a graph is
+        right; () if there is none."""
         optimised = probe.graph.optimization != "off"
         if not (optimised or probe.graph.deployed) or not probe.graph.composed:
             return ()

@@ -52,7 +52,7 @@ class Done:
         return len(self.counts)
 
     def conforming(self, case_id: str, target: str) -> bool | None:
-        """Return whether the result of a case conformed, None if it did not run."""
+        """Return whether the result of a case conformed, None if it was not run."""
         return self._conforming.get(result_key(case_id, target))
 
     def refused(self, case_id: str, target: str) -> bool:

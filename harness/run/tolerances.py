@@ -21,8 +21,8 @@ _SLACK = 4
 
 
 class Tolerance(NamedTuple):
-    """The tensors to expect and the tolerances for all of them; `looseness` is the largest ratio of what they
-    accept to the oracle's bound, 1 where they accept exactly that."""
+    """The tensors to expect and one tolerance for all of them; `looseness` is the largest ratio of the tolerance to
+    the oracle's bound, 1 where both are equal."""
 
     tensors: tuple[Tensor, ...]
     rtol: float

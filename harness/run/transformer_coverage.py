@@ -16,8 +16,8 @@ from harness.specs.graphs.variations import at_level, combined, made
 
 
 class TransformerCoverage(NamedTuple):
-    """The cases by the transformer or rule that changed their graph, and what `fuses_to` promises and did not come of
-    the first case of a sweep."""
+    """The cases by the transformer or rule that changed their graph, and the promises of `fuses_to` that the first
+    case of a sweep did not keep."""
 
     triggered: dict[str, list[str]]
     unfused: list[str]

@@ -31,9 +31,9 @@ from harness.targets.target import Target
 
 
 class RecordedModel(NamedTuple):
-    """A model with what it was fed, what fits other sizes of its free dimensions, and what its recording kept; `names` are
-    its nodes' by their outputs, `first` is the number of its first node among those of all models, `outputs_of_nodes` the
-    first output of each."""
+    """A model with its inputs, inputs of other sizes of its free dimensions, and its recorded tensors; `names` are
+    the names of its nodes by their outputs, `first` is the number of its first node among those of all models,
+    `outputs_of_nodes` the first output of each node."""
 
     model: Model
     fed: Mapping[str, Tensor]
@@ -66,8 +66,7 @@ def _apart(one: Tensor, other: Tensor) -> float:
         return float("inf")
     if one.dtype == "string" or np.dtype(DTYPES[one.dtype].storage).kind in "bc":
         return 0.0 if np.array_equal(one.array, other.array) else 1.0
-    is_float = DTYPES[one.dtype].is_float
-    a, b = (decode(each.dtype, each.array) if is_float else each.array.astype(float) for each in (one, other))
+    a, b = decode(*one), decode(*other)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     if same.all():
         return 0.0

@@ -85,7 +85,8 @@ def describe(spec: LoadedSpec) -> OperatorDescription:
 
 
 def _kinds(operator: Operator, names: Sequence[str], cases: Sequence[Case]) -> Iterable[KindRow]:
-    """Yield the kinds of each input, with a case that has it, or else elements that a case would have."""
+    """Yield the kinds of values of each input, with the elements of a case that has it, or elements that a case would
+    have."""
     having: dict[tuple[str, str], tuple[_Worth, Case]] = {}
     others: dict[tuple[str, str], tuple[_Worth, Case]] = {}
     for case in cases:

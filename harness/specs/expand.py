@@ -54,8 +54,8 @@ def pieces_of(cases: Iterable[Case], *, valid: bool) -> Iterator[Piece]:
 
 
 class _Told(NamedTuple):
-    """What a combination of kinds of values says: its terms in an id, whether there are negative indices, and the
-    kind by the formal name of an input."""
+    """A combination of kinds of values: its terms in an id, whether there are negative indices, and the kind by the
+    formal name of an input."""
 
     terms: str
     negative: bool
@@ -77,8 +77,8 @@ class SweepPlan:
             yield from piece.cases()
 
     def _cases(self, group: CallGroup, told: dict[Kinds, _Told]) -> Iterator[Case]:
-        """Yield the cases of one combination of element types and shapes: one for each combination of kinds
-        of values. `told` remembers what these say in any group."""
+        """Yield the cases of one combination of element types and shapes, one for each combination of kinds of
+        values. `told` caches these combinations for all groups."""
         sweep, operator, step = self.sweep, self.operator, group.step
         prefix, suffix = self._text(group)
         attributes = dict(step.attributes)
@@ -195,8 +195,8 @@ class Plan:
                 yield from sweep.pieces(left_out)
 
     def searched(self, query: Query) -> Iterator[Case]:
-        """Yield the literal cases, and those of the sweeps that a query can select cases of: all that need
-        be made to find what it matches."""
+        """Yield the literal cases, and the cases of the sweeps that a query can select from: all cases needed to find
+        its matches."""
         for valid in (True, False):
             yield from self.cases(
                 valid=valid,

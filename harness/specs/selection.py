@@ -53,8 +53,8 @@ class Selection:
                 yield from block.cases()
 
     def blocks(self, size: int) -> Iterator[CaseBlock]:
-        """Return the cases in blocks of at least `size`, numbered from 0, the valid ones first; what a query does not
-        select counts too."""
+        """Return the cases in blocks of at least `size`, numbered from 0, the valid ones first; cases that no query
+        selects count too."""
         return numbered(self._own, size, self._asked if self._choosing and not self._few else None)
 
     def _own(self, valid: bool) -> Iterable[Piece]:
@@ -99,8 +99,8 @@ class Selection:
 
     @cached_property
     def _choosing(self) -> bool:
-        """Whether queries choose among the planned cases: those do not that name all operators of the plan and nothing
-        else, so that counting need not make the cases."""
+        """Whether queries choose among the planned cases. Queries that only name all operators of the plan do not, so
+        that counting need not make the cases."""
         operators, queries = self.plan.operators, self.queries
         return not (
             all(each.bare and any(map(each.speaks_of, operators)) for each in queries)
@@ -121,8 +121,8 @@ class Selection:
         return self.counted()[0]
 
     def counted(self) -> tuple[int, dict[str, int]]:
-        """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is selected,
-        or if one of several queries matches none: a mistyped one would else go unnoticed beside the others."""
+        """Count the selected cases, and by reason the cases left out. Raises NothingRan with a hint if none is
+        selected, or if one of several queries matches none: a mistyped one would go unnoticed beside the others."""
         if self._choosing:
             left_out, number, few = Counter[str](), 0, list[Case]()
             for number, case in enumerate(self._selected(left_out), start=1):
@@ -145,7 +145,7 @@ class Selection:
         return number, dict(sorted(left_out.items()))
 
     def _selected(self, left_out: Counter[str]) -> Iterator[Case]:
-        """Look for every case that queries select, and count by reason what is left out. Errors: NothingRan after the
+        """Find all cases that queries select, and count by reason the cases left out. Errors: NothingRan after the
         last one if a query matches none."""
         if self.pairwise:
             left_out.update(self._paired[1])

@@ -31,7 +31,7 @@ SHARES = os.name == "posix"
 
 
 class AtCase(NamedTuple):
-    """What a worker is at: the batch, counted from 0, the case within it, and since when, on the monotonic
+    """The progress of a worker: the batch, counted from 0, the case within it, and since when, on the monotonic
     clock; `loading` says that it creates the session for the cases from this one on."""
 
     batch: int

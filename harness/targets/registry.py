@@ -44,18 +44,8 @@ _FORMS = (
 )
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
 _ELSEWHERE = (
-    "cuda",
-    "tensorrt",
-    "rocm",
-    "migraphx",
-    "coreml",
-    "qnn",
-    "nnapi",
-    "xnnpack",
-    "vitisai",
-    "cann",
-    "dnnl",
-)
+    "cuda", "tensorrt", "rocm", "migraphx", "coreml", "qnn", "nnapi", "xnnpack", "vitisai", "cann", "dnnl",
+)  # fmt: skip
 _PLACED = ("cpu", "dml")
 _RELEASED = ("dml", "directml")
 _OPTIONS = {
@@ -77,7 +67,7 @@ _VALUES = {
 
 
 def parse_target(text: str) -> Target:
-    """Parse `name[@release][,key=value…]`; raise UsageError that names what is allowed."""
+    """Parse `name[@release][,key=value…]`; raise UsageError with the allowed names."""
     if not text.isascii() and text != text.encode(errors="replace").decode():
         raise UsageError(f"target {text!r}: is not text in UTF-8: rename the file")
     head, *pairs = text.split(",")
@@ -243,8 +233,8 @@ def starts_what_it_names(text: str) -> bool:
 
 
 def started_by(text: str) -> list[str]:
-    """Return which parts of a target's name say what is started, read or written: host, plugin, python, dll,
-    script, library, option."""
+    """Return the parts of a target's name that determine the started program or the files that are read or written:
+    host, plugin, python, dll, script, library, option."""
     head, *pairs = text.split(",")
     keys = [pair.partition("=")[0] for pair in pairs]
     named: list[str] = [key for key in ("python", "dll", "script", "library") if key in keys]

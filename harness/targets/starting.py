@@ -25,9 +25,9 @@ _SECONDS = 10.0
 
 
 def dying_with(parent: int) -> Callable[[], None] | None:
-    """Return what a new process does before its program starts, so that a killed parent leaves none behind,
-    not even one that is stopped; a signal to all processes, of Ctrl-C or of Slurm, is the parent's to answer: a worker
-    that ended by it would stand in the run as a crash.
+    """Return the preparation of a new process, with which a killed parent leaves none behind, not even a stopped one;
+    a signal to all processes, of Ctrl-C or of Slurm, is the parent's to answer: a worker that ended by it would
+    stand in the run as a crash.
 
     The worker asks the same for itself, but only once its interpreter is up. None where the system has no
     such request.

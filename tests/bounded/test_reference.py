@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 from harness.model.float_formats import FORMATS
-from harness.operators import functions
 from harness.operators.bounded import EXACT, Bounded, arithmetic, erf, log2, number, power, rsqrt, sigmoid
+from harness.operators.normalization.layer_norms import layer_norm
+from harness.operators.normalization.softmaxes import log_softmax, softmax
+from harness.operators.reduction.cumulative import cumulative_sum
+from harness.operators.reduction.reductions import l2, log_sum_exp, mean
 
 mpmath.mp.prec = 200
 RNG = np.random.default_rng(11)
@@ -126,20 +129,21 @@ def test_formulas_of_the_reference() -> None:
     n, m = number(x, EXACT), exact(x)
     e = MP_EXP(m)
     total = e.sum(1, keepdims=True)
-    honest(functions.softmax(n, 1), e / total)
-    honest(functions.log_softmax(n, 1), m - MP_LOG(total))
-    honest(functions.reduce_log_sum_exp(n, 1, True), MP_LOG(total))
+    honest(softmax(n, 1), e / total)
+    honest(log_softmax(n, 1), m - MP_LOG(total))
+    honest(log_sum_exp(n, (1,), True), MP_LOG(total))
     honest(n.sum(1), m.sum(1))
-    honest(functions.reduce_mean(n, 1, False), m.sum(1) / 9)
+    honest(mean(n, (1,), False), m.sum(1) / 9)
     honest(n.prod(1), m.prod(1))
-    honest(functions.reduce_l2(n, 1, False), MP_SQRT((m * m).sum(1)))
-    honest(functions.cumsum(n, 1, False, False), np.cumsum(m, axis=1))
+    honest(l2(n, (1,), False), MP_SQRT((m * m).sum(1)))
+    honest(cumulative_sum(n, 1, False, False), np.cumsum(m, axis=1))
     honest(n @ n.T, m.dot(m.T))
     shifted = x * 1e-3 + 1e6  # the mean is a million deviations away
     scale, bias, m = rng.standard_normal(9), rng.standard_normal(9), exact(shifted)
     d = m - m.sum(1, keepdims=True) / 9
     wanted = d / MP_SQRT((d * d).sum(1, keepdims=True) / 9 + mpmath.mpf(1e-5)) * exact(scale) + exact(bias)
-    found = functions.layer_norm(number(shifted, EXACT), number(scale, EXACT), number(bias, EXACT), 1, 1e-5)
+    given = (number(each, EXACT) for each in (shifted, scale, bias))
+    found, _, _ = layer_norm(*given, axis=1, epsilon=1e-5, stash_type=11)
     honest(found, wanted)
     assert found.error.max() < 1e-3
 

@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.binary_floats import decode_bfloat16, encode
+from harness.model.float_formats import encode
+from harness.operators.binary_floats import decode_bfloat16
 from tests.mutants import Call, Mutant
 from tests.mutants.blocks import of_blocks
 from tests.mutants.moving import altered, of_sizes, of_state, refused, where
@@ -29,7 +30,7 @@ def rounding(
                 return right
             x = call.inputs[0].array
             if dtype == "bfloat16":
-                return encode(np.asarray(change(decode_bfloat16(x))), dtype)
+                return encode(dtype, np.asarray(change(decode_bfloat16(x))))
             return np.asarray(change(x))
 
         yield Mutant(
@@ -211,7 +212,7 @@ def of_rounding() -> Iterator[Mutant]:
     )
     yield from rounding(
         "passes through bfloat16",
-        lambda x: np.rint(decode_bfloat16(encode(x, "bfloat16"))).astype(x.dtype),
+        lambda x: np.rint(decode_bfloat16(encode("bfloat16", x))).astype(x.dtype),
         ("float32", "float16"),
     )
     yield from rounding(
@@ -263,7 +264,7 @@ def of_calls() -> Iterator[Mutant]:
 def _plain(call: Call) -> Array:
     x = call.inputs[0].array
     return (
-        encode(np.rint(decode_bfloat16(x)), "bfloat16")
+        encode("bfloat16", np.rint(decode_bfloat16(x)))
         if call.inputs[0].dtype == "bfloat16"
         else np.asarray(np.rint(x))
     )

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from harness.model.dtypes import DTYPES
+from harness.model.float_formats import encode
 from harness.operators.binary_floats import (
     decode_bfloat16,
-    encode,
     encode_bfloat16,
     halfway_values,
     special_patterns,
@@ -49,7 +49,7 @@ def test_encode_bfloat16_rounds_to_nearest_even() -> None:
         1 + 3 * 2**-8,
         1 + 2**-8 + 2**-20,
     ]:
-        narrowed = Fraction(float(decode_bfloat16(encode(np.array([value]), "bfloat16"))[0]))
+        narrowed = Fraction(float(decode_bfloat16(encode("bfloat16", np.array([value])))[0]))
         exact = Fraction(float(np.float32(value)))
         unit = Fraction(2) ** (math.frexp(value)[1] - 8)
         wanted = round(exact / unit) * unit  # half to even

@@ -122,7 +122,7 @@ def test_what_has_an_infinite_bound_is_not_judged() -> None:
         == "passed"
     )
     assert "nothing is claimed of its 2 elements" in describe(result(near=NOTHING))
-    line = render_csv(found).splitlines()[1]
+    line = list(render_csv(found))[1]
     assert line.startswith("Exp,cpu,valid,2_1,3,3,2,0,0,0,0,1,0,0,0,0,0,0,3,")
 
 
@@ -134,7 +134,7 @@ def test_a_pass_without_an_element_is_not_judged() -> None:
     assert (rate(tally), status(tally), counts(tally)) == ("1 / 2", "unjudged", "not judged 1")
     assert (foreign_status(empty, synthetic.header()), empty.apart) == ("skipped", "empty")
     assert describe(empty).endswith("its outputs have no element")
-    (row,) = [line for line in render_csv(found).splitlines() if line.startswith("Exp,")]
+    (row,) = [line for line in render_csv(found) if line.startswith("Exp,")]
     assert row.split(",")[4:12] == ["2", "2", "1", "0", "0", "0", "0", "1"]
 
 

@@ -289,7 +289,7 @@ def _cases(run: Path) -> dict[Reading, int]:
 
 
 def _levels(run: Path) -> dict[Reading, int]:
-    rows = list(csv.DictReader(io.StringIO(render_csv(read_tables(RunReader(run))))))
+    rows = list(csv.DictReader(render_csv(read_tables(RunReader(run)))))
     return {each: sum(int(row[each.value]) for row in rows) for each in Reading}
 
 

@@ -100,8 +100,8 @@ class OnnxOperator(msgspec.Struct, frozen=True):
 
 
 class OtherRegistration(msgspec.Struct, frozen=True):
-    """A kernel of the DirectML provider for an operator that ONNX's default domain does not have: what it
-    creates, and the element types of its first type parameter."""
+    """A kernel of the DirectML provider for an operator outside of ONNX's default domain: the DirectML operator that
+    it creates, and the element types of its first type parameter."""
 
     creates: tuple[str, ...]
     types: tuple[str, ...]
@@ -136,8 +136,8 @@ def onnx_operator(name: str) -> OnnxOperator | None:
 
 
 def contributed(name: str) -> OnnxOperator | None:
-    """Return what is known of an operator that ONNX does not define: the kernels that its release lists, and the DirectML
-    provider's, of which only the types of the first type parameter are known."""
+    """Return the known kernels of an operator that ONNX does not define: those that its release lists, and the
+    DirectML provider's, of which only the types of the first type parameter are known."""
     known = signature(name)
     if known is None:
         return None

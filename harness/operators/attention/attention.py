@@ -126,8 +126,8 @@ def _masked(x: Bounded, mask: Any, reached: Array) -> tuple[Bounded, Array]:
 
 
 def weights(x: Bounded, dead: Array, call: Call) -> Bounded:
-    """Return the softmax of scores, computed in the type that is asked for; exactly 0 where a score is -inf. Where all are, and
-    no mask says so, nothing is claimed."""
+    """Return the softmax of scores, computed in the type of `softmax_precision`; exactly 0 where a score is -inf.
+    Nothing is claimed of a row of -inf that no mask explains."""
     if not x.shape[-1]:
         return x
     own = x.arithmetic.form.dtype

@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
+from harness.model.float_formats import encode
 from harness.operators.attention.attention_rules import (
     Extents,
     extents,
@@ -21,7 +22,6 @@ from harness.operators.attention.attention_rules import (
     wrong_shapes,
 )
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
-from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing
 
 LENGTHS = "nonpad_kv_seqlen from 0 to the number of keys"
@@ -112,7 +112,7 @@ class Attending(Computing):
         if kind == "rows_masked" and len(shape) > 1:
             closed[..., 1::2, :] = True
         chosen = ~closed if dtype == "bool" else np.where(closed, -np.inf, (raw >> 8) % 17 / 4 - 2)
-        return np.asarray(chosen) if dtype == "bool" else encode(np.asarray(chosen, np.float64), dtype)
+        return np.asarray(chosen) if dtype == "bool" else encode(dtype, np.asarray(chosen, np.float64))
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Types, ranks and shapes, and words of the attributes."""

@@ -1,4 +1,4 @@
-"""LinearAttention: queries read a state to which each key writes its value, after what it held has decayed."""
+"""LinearAttention: queries read a state to which each key adds its value after the state has decayed."""
 
 from __future__ import annotations
 

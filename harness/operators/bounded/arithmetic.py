@@ -24,7 +24,7 @@ FILE = "arithmetics.yaml"
 
 
 class Claim(NamedTuple):
-    """What is declared of one function for arguments x in [low, high]; the terms are summed.
+    """The declared error of one function for arguments x in [low, high]; the terms are summed.
 
     `ulp` and `ulp_per_argument` (times |x|) are in units of the last place of the result's type, `relative`
     and `relative_per_argument` (times |x|) in parts of the result, `absolute` in its unit.

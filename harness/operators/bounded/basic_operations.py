@@ -10,10 +10,10 @@ import numpy as np
 from harness.model.float_formats import Float64
 from harness.operators.bounded.arithmetic import declared
 from harness.operators.bounded.number import (
-    UFUNCS,
     Bounded,
     Mask,
     basic,
+    implements,
     in_order,
     may_overflow,
     ordinary,
@@ -36,6 +36,7 @@ def _shown(value: Float64, spread: Float64, overflow: float, sign: Float64) -> M
 
 
 # |(x^ + y^) - (x + y)| <= ex + ey
+@implements(np.add)
 @np.errstate(all="ignore")
 def add(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
@@ -56,12 +57,14 @@ def add(x: Any, y: Any) -> Bounded:
     return basic(value, spread, x.arithmetic, _nonfinite(x, y), integers)
 
 
+@implements(np.subtract)
 def subtract(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     return add(x, negative(y))
 
 
 # |x^ y^ - x y| <= |x| ey + |y| ex + ex ey
+@implements(np.multiply)
 @np.errstate(all="ignore")
 def multiply(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
@@ -93,6 +96,7 @@ def _times(value: Float64, error: Float64) -> Float64:
 
 
 # |x^ / y^ - x / y| <= (ex + |x / y| ey) / (|y| - ey)
+@implements(np.divide)
 @np.errstate(all="ignore")
 def divide(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
@@ -120,15 +124,18 @@ def _of_infinities(x: Bounded, y: Bounded, value: Float64, spread: Float64) -> F
     return np.where(surely_nan(x, y), 0.0, np.where(hidden, np.inf, spread))
 
 
+@implements(np.negative)
 def negative(x: Bounded) -> Bounded:
     return Bounded(-x.value, x.error, x.arithmetic)
 
 
+@implements(np.absolute, np.fabs)
 def absolute(x: Bounded) -> Bounded:
     return Bounded(np.abs(x.value), x.error, x.arithmetic)
 
 
 # max(x - ex, y - ey) <= max(x^, y^) <= max(x + ex, y + ey); NaN where either is NaN
+@implements(np.maximum)
 @np.errstate(all="ignore")
 def maximum(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
@@ -142,24 +149,12 @@ def maximum(x: Any, y: Any) -> Bounded:
     return Bounded(value, spread, x.arithmetic)
 
 
+@implements(np.minimum)
 def minimum(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     return negative(maximum(negative(x), negative(y)))
 
 
-UFUNCS.update(
-    {
-        np.add: add,
-        np.subtract: subtract,
-        np.multiply: multiply,
-        np.divide: divide,
-        np.negative: negative,
-        np.positive: lambda x: x,
-        np.absolute: absolute,
-        np.fabs: absolute,
-        np.maximum: maximum,
-        np.minimum: minimum,
-        np.square: lambda x: multiply(x, x),
-        np.reciprocal: lambda x: divide(1.0, x),
-    }
-)
+implements(np.positive)(lambda x: x)
+implements(np.square)(lambda x: multiply(x, x))
+implements(np.reciprocal)(lambda x: divide(1.0, x))

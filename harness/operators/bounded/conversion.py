@@ -26,7 +26,7 @@ def converted(x: Bounded, dtype: str) -> Bounded:
 
 @np.errstate(all="ignore")
 def either(x: Bounded, y: Bounded) -> Bounded:
-    """Return what lies within the bound of one or the other: two ways to evaluate one formula, of which
+    """Return a number whose bound covers both operands, the results of two ways to evaluate one formula of which
     neither is prescribed."""
     apart = np.where(
         (x.value == y.value) | (np.isnan(x.value) & np.isnan(y.value)), 0.0, np.abs(x.value - y.value)

@@ -20,9 +20,9 @@ from harness.operators.bounded.arithmetic import declared, has
 from harness.operators.bounded.basic_operations import absolute, multiply
 from harness.operators.bounded.number import (
     REFERENCE,
-    UFUNCS,
     Bounded,
     Mask,
+    implements,
     may_overflow,
     same,
     settle,
@@ -34,10 +34,6 @@ Evaluate = Callable[[Any], Any]
 REFERENCE_ULP = 4.0
 """Error of the float64 functions of the reference: NumPy's vectorised ones are within 4 ULP (NEP 38), those
 of the C library within 2 (glibc manual, Errors in Math Functions), those of `trigonometry` within 3."""
-
-
-def _exp2(values: Float64) -> Float64:
-    return np.asarray(np.exp2(values))
 
 
 def _rsqrt(values: Float64) -> Float64:
@@ -135,6 +131,7 @@ def _wave(x: Bounded, name: str, f: Evaluate) -> Bounded:
 
 
 # |tan x^ - tan x| = |sin(x^ - x) / (cos x cos x^)| <= e / (|cos x| (|cos x| - e))
+@implements(np.tan)
 @np.errstate(all="ignore")
 def tan(x: Bounded) -> Bounded:
     value = np.asarray(trigonometry.tan(x.value))
@@ -149,6 +146,7 @@ def tan(x: Bounded) -> Bounded:
     return settle(value, spread, x.arithmetic, own, REFERENCE_ULP, ~np.isfinite(x.value))
 
 
+@implements(np.cosh)
 @np.errstate(all="ignore")
 def cosh(x: Bounded) -> Bounded:
     """cosh is even and rises with |x|, whose interval may be cut at 0."""
@@ -158,6 +156,7 @@ def cosh(x: Bounded) -> Bounded:
 
 
 # x**y is monotone in x and in y, so that its extremes over intervals of both stand at their corners
+@implements(np.power)
 @np.errstate(all="ignore")
 def power(x: Any, y: Any) -> Bounded:
     """x**y; a square is a product, and where 0 or a change of sign lies within an error nothing is
@@ -204,11 +203,12 @@ def sigmoid(x: Bounded) -> Bounded:
 def _named(
     name: str, f: Evaluate, *, pole: bool = False, reference: float = REFERENCE_ULP
 ) -> Callable[[Bounded], Bounded]:
-    return lambda x: monotone(x, name, f, pole=pole, reference=reference)
+    rule = implements(f) if isinstance(f, np.ufunc) else implements()
+    return rule(lambda x: monotone(x, name, f, pole=pole, reference=reference))
 
 
 exp: Callable[[Bounded], Bounded] = _named("exp", np.exp)
-exp2 = _named("exp2", _exp2)
+exp2 = _named("exp2", np.exp2)
 expm1 = _named("expm1", np.expm1)
 log: Callable[[Bounded], Bounded] = _named("log", np.log, pole=True)
 log2 = _named("log2", np.log2, pole=True)
@@ -224,37 +224,5 @@ tanh = _named("tanh", np.tanh)
 arcsinh = _named("asinh", np.arcsinh)
 arccosh = _named("acosh", np.arccosh)
 arctanh = _named("atanh", np.arctanh, pole=True)
-
-
-def sin(x: Bounded) -> Bounded:
-    return _wave(x, "sin", trigonometry.sin)
-
-
-def cos(x: Bounded) -> Bounded:
-    return _wave(x, "cos", trigonometry.cos)
-
-
-UFUNCS.update(
-    {
-        np.sqrt: sqrt,
-        np.exp: exp,
-        np.exp2: exp2,
-        np.expm1: expm1,
-        np.log: log,
-        np.log2: log2,
-        np.log1p: log1p,
-        np.sin: sin,
-        np.cos: cos,
-        np.tan: tan,
-        np.arcsin: arcsin,
-        np.arccos: arccos,
-        np.arctan: arctan,
-        np.sinh: sinh,
-        np.cosh: cosh,
-        np.tanh: tanh,
-        np.arcsinh: arcsinh,
-        np.arccosh: arccosh,
-        np.arctanh: arctanh,
-        np.power: power,
-    }
-)
+sin: Callable[[Bounded], Bounded] = implements(np.sin)(lambda x: _wave(x, "sin", trigonometry.sin))
+cos: Callable[[Bounded], Bounded] = implements(np.cos)(lambda x: _wave(x, "cos", trigonometry.cos))

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import copysign, isnan
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,8 +38,24 @@ _CUT = 2.0**-40
 widened by for its own rounding, which is 2**-53 for each of the few thousand operations that make it."""
 
 Mask = NDArray[np.bool_]
-UFUNCS: dict[Any, Callable[..., Any]] = {}
-ARRAY_FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+_RULES: dict[Any, Callable[..., Any]] = {}
+
+_Rule = TypeVar("_Rule", bound=Callable[..., Any])
+
+
+def implements(*functions: Any) -> Callable[[_Rule], _Rule]:
+    """Register a function as what functions of NumPy do with numbers with a bound."""
+
+    def registered(rule: _Rule) -> _Rule:
+        _RULES.update(dict.fromkeys(functions, rule))
+        return rule
+
+    return registered
+
+
+def _operator(ufunc: Any) -> tuple[Callable[[Any, Any], Bounded], Callable[[Any, Any], Bounded]]:
+    """Return the method of an operator, and that of a number on its right."""
+    return lambda x, y: _RULES[ufunc](x, y), lambda x, y: _RULES[ufunc](y, x)
 
 
 class Bounded:
@@ -62,7 +78,7 @@ class Bounded:
         return self.value.shape
 
     def unclaimed(self, value: float = 0.0) -> Bounded:
-        """Return as many elements of which nothing is claimed."""
+        """Return elements of the same shape without a claim: their errors are infinite."""
         return Bounded(np.full(self.shape, value), np.full(self.shape, np.inf), self.arithmetic)
 
     @property
@@ -87,7 +103,7 @@ class Bounded:
         return f"Bounded({self.value!r}, {self.error!r}, {self.arithmetic.name} {self.arithmetic.form.dtype})"
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        rule = UFUNCS.get(ufunc)
+        rule = _RULES.get(ufunc)
         if rule is None or method != "__call__" or keywords:
             raise TypeError(
                 f"numpy.{ufunc.__name__} has no rule for numbers with a bound; compare or convert `.value` where that is exact"
@@ -95,7 +111,7 @@ class Bounded:
         return rule(*inputs)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
-        rule = ARRAY_FUNCTIONS.get(function)
+        rule = _RULES.get(function)
         if rule is None:
             raise TypeError(f"numpy.{function.__name__} has no rule for numbers with a bound")
         return rule(*arguments, **keywords)
@@ -118,46 +134,17 @@ class Bounded:
     __hash__ = None  # type: ignore[assignment] # how Python has it that nothing is hashed
 
     def __neg__(self) -> Bounded:
-        return _applied(np.negative, self)
+        return cast("Bounded", _RULES[np.negative](self))
 
     def __abs__(self) -> Bounded:
-        return _applied(np.absolute, self)
+        return cast("Bounded", _RULES[np.absolute](self))
 
-    def __add__(self, other: Any) -> Bounded:
-        return _applied(np.add, self, other)
-
-    def __radd__(self, other: Any) -> Bounded:
-        return _applied(np.add, other, self)
-
-    def __sub__(self, other: Any) -> Bounded:
-        return _applied(np.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> Bounded:
-        return _applied(np.subtract, other, self)
-
-    def __mul__(self, other: Any) -> Bounded:
-        return _applied(np.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> Bounded:
-        return _applied(np.multiply, other, self)
-
-    def __truediv__(self, other: Any) -> Bounded:
-        return _applied(np.divide, self, other)
-
-    def __rtruediv__(self, other: Any) -> Bounded:
-        return _applied(np.divide, other, self)
-
-    def __pow__(self, other: Any) -> Bounded:
-        return _applied(np.power, self, other)
-
-    def __rpow__(self, other: Any) -> Bounded:
-        return _applied(np.power, other, self)
-
-    def __matmul__(self, other: Any) -> Bounded:
-        return _applied(np.matmul, self, other)
-
-    def __rmatmul__(self, other: Any) -> Bounded:
-        return _applied(np.matmul, other, self)
+    __add__, __radd__ = _operator(np.add)
+    __sub__, __rsub__ = _operator(np.subtract)
+    __mul__, __rmul__ = _operator(np.multiply)
+    __truediv__, __rtruediv__ = _operator(np.divide)
+    __pow__, __rpow__ = _operator(np.power)
+    __matmul__, __rmatmul__ = _operator(np.matmul)
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Bounded:
         return cast("Bounded", np.sum(cast("Any", self), axis=axis, keepdims=keepdims))
@@ -203,10 +190,6 @@ class Bounded:
             anything = (value - bound <= -form.largest) & (value + bound >= form.largest)
             bound = np.where(anything, np.inf, bound)  # a bound that no finite number of the type leaves
         return Approx(dtype, np.array(value, np.float64), np.array(bound, np.float64))
-
-
-def _applied(ufunc: Any, *operands: Any) -> Bounded:
-    return cast("Bounded", UFUNCS[ufunc](*operands))
 
 
 def number(data: Tensor | ArrayLike | float, arithmetic: Arithmetic) -> Bounded:
@@ -276,7 +259,7 @@ def may_overflow(x: Bounded) -> Mask:
 
 
 def surely_nan(*operands: Bounded) -> Mask:
-    """Say where an operand is NaN in every implementation: so is what is computed of it, whatever the others are."""
+    """Say where an operand is NaN in every implementation, so that a result is NaN regardless of the other operands."""
     masks = np.broadcast_arrays(*(np.isnan(each.value) & np.isfinite(each.error) for each in operands))
     return np.asarray(np.logical_or.reduce(masks))
 

@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 
 from harness.model.float_formats import Float64
-from harness.operators.bounded.number import ARRAY_FUNCTIONS, Bounded, number, shared
-
-
-def _moved(function: Callable[..., Any], x: Bounded, *arguments: Any, **keywords: Any) -> Bounded:
-    return Bounded(
-        np.asarray(function(x.value, *arguments, **keywords)),
-        np.asarray(function(x.error, *arguments, **keywords)),
-        x.arithmetic,
-    )
+from harness.operators.bounded.number import Bounded, implements, number, shared
 
 
 def _rule(function: Callable[..., Any]) -> Callable[..., Bounded]:
-    return lambda x, *arguments, **keywords: _moved(function, x, *arguments, **keywords)
+    """Move errors as a function of NumPy moves values."""
+
+    @implements(function)
+    def moved(x: Bounded, *arguments: Any, **keywords: Any) -> Bounded:
+        value, error = (np.asarray(function(each, *arguments, **keywords)) for each in (x.value, x.error))
+        return Bounded(value, error, x.arithmetic)
+
+    return moved
 
 
 def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int) -> Bounded:
@@ -33,14 +32,17 @@ def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int) -> Bo
     )
 
 
+@implements(np.concatenate)
 def concatenate(parts: Sequence[Any], axis: int = 0) -> Bounded:
     return _joined(np.concatenate, parts, axis)
 
 
+@implements(np.stack)
 def stack(parts: Sequence[Any], axis: int = 0) -> Bounded:
     return _joined(np.stack, parts, axis)
 
 
+@implements(np.where)
 def where(condition: Any, x: Any, y: Any) -> Bounded:
     """Choose by a plain condition, which no error can change."""
     if isinstance(condition, Bounded):
@@ -50,6 +52,7 @@ def where(condition: Any, x: Any, y: Any) -> Bounded:
     return Bounded(np.where(condition, a.value, b.value), np.where(condition, a.error, b.error), arithmetic)
 
 
+@implements(np.pad)
 def pad(x: Bounded, pad_width: Any, mode: str = "constant", constant_values: float = 0.0) -> Bounded:
     """Pad with a constant without error, or with elements of x."""
     if mode != "constant":
@@ -59,6 +62,7 @@ def pad(x: Bounded, pad_width: Any, mode: str = "constant", constant_values: flo
     )
 
 
+@implements(np.split)
 def split(x: Bounded, sections: Any, axis: int = 0) -> list[Bounded]:
     values: list[Float64] = np.split(x.value, sections, axis)
     return [
@@ -98,29 +102,5 @@ repeat = _rule(np.repeat)
 tile = _rule(np.tile)
 sliding_window_view = _rule(np.lib.stride_tricks.sliding_window_view)
 
-ARRAY_FUNCTIONS.update(
-    {
-        np.reshape: reshape,
-        np.ravel: ravel,
-        np.transpose: transpose,
-        np.swapaxes: swapaxes,
-        np.moveaxis: moveaxis,
-        np.squeeze: squeeze,
-        np.expand_dims: expand_dims,
-        np.broadcast_to: broadcast_to,
-        np.flip: flip,
-        np.roll: roll,
-        np.take: take,
-        np.take_along_axis: take_along_axis,
-        np.repeat: repeat,
-        np.tile: tile,
-        np.pad: pad,
-        np.split: split,
-        np.lib.stride_tricks.sliding_window_view: sliding_window_view,
-        np.concatenate: concatenate,
-        np.stack: stack,
-        np.where: where,
-        np.shape: lambda x: x.shape,
-        np.ndim: lambda x: x.ndim,
-    }
-)
+implements(np.shape)(lambda x: x.shape)
+implements(np.ndim)(lambda x: x.ndim)

@@ -18,11 +18,10 @@ from harness.model.float_formats import Float64, greatest
 from harness.operators.bounded.arithmetic import Arithmetic, declared
 from harness.operators.bounded.basic_operations import negative
 from harness.operators.bounded.number import (
-    ARRAY_FUNCTIONS,
     REFERENCE,
-    UFUNCS,
     Bounded,
     Mask,
+    implements,
     in_order,
     may_overflow,
     same,
@@ -96,7 +95,7 @@ def _hidden(value: Float64, reach: Float64, size: Float64, x: Arithmetic) -> Mas
 
 
 def _rounded(x: Bounded, exact: Mask | bool) -> Bounded:
-    """Round what was accumulated to the working type, where that is another and does not hold it anyway
+    """Round an accumulated sum to the working type, unless that is the accumulator's or holds the sum exactly
     (`exact`)."""
     a = x.arithmetic
     if not a.errs or a.accumulator == a.form:
@@ -131,8 +130,8 @@ def _accumulated(x: Bounded, axis: Any, keepdims: bool) -> tuple[Bounded, Mask]:
 
 
 def _with_infinities(x: Bounded, value: Float64, kept: dict[str, Any]) -> tuple[Float64, Float64, Mask]:
-    """Return of a sum some terms of which are, or may be, infinite: what the terms' errors do to it, the size of the
-    finite ones, and where it has others."""
+    """Return, for a sum with terms that are or may be infinite, the effect of the terms' errors, the sum of the
+    finite magnitudes, and the places with other terms."""
     over, finite = may_overflow(x), np.isfinite(x.value)
     spread = np.where(finite | np.isinf(x.error), x.error, 0.0).sum(**kept)
     size = np.where(finite, np.abs(x.value) + x.error, 0.0).sum(**kept)
@@ -156,12 +155,14 @@ def _overflows(x: Bounded, sign: int, kept: dict[str, Any]) -> Mask:
 
 
 # |s^ - sum x| <= sum e + gamma(n - 1) sum (|x| + e)
+@implements(np.sum)
 @np.errstate(all="ignore")
 def total(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     return _rounded(*_accumulated(x, axis, keepdims))
 
 
 # the sum divided by n, or multiplied by 1 / n, in the accumulator
+@implements(np.mean)
 @np.errstate(all="ignore")
 def mean(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     count = prod(x.shape[a] for a in _axes(x, axis))
@@ -200,6 +201,7 @@ def mean(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Boun
 
 # |p^ - prod x| <= (1 + gamma(n - 1)) prod (|x| + e) - prod |x|, and what partial products lose that
 # underflow, times the other factors
+@implements(np.prod)
 @np.errstate(all="ignore")
 def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     axes = _axes(x, axis)
@@ -247,6 +249,7 @@ def large_finite(x: Bounded, kept: dict[str, Any], a: Arithmetic) -> Mask:
 
 
 # max (x - e) <= max x^ <= max (x + e); NaN where any is NaN
+@implements(np.max, np.amax)
 @np.errstate(all="ignore")
 def largest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     kept: dict[str, Any] = {"axis": _axes(x, axis), "keepdims": keepdims}
@@ -258,11 +261,13 @@ def largest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
     )
 
 
+@implements(np.min, np.amin)
 def smallest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     return negative(largest(negative(x), axis, keepdims))
 
 
 # each prefix is a sum of its own
+@implements(np.cumsum)
 @np.errstate(all="ignore")
 def prefix_sums(x: Bounded, axis: int, **_: Any) -> Bounded:
     length = x.shape[axis]
@@ -324,11 +329,13 @@ def _touched(f: Bilinear, a: Mask, b: Mask) -> Mask:
     return np.asarray(found > 0)
 
 
+@implements(np.matmul, np.dot)
 def matmul(a: Any, b: Any) -> Bounded:
     a, b = same(a, b)
     return contracted(np.matmul, a, b, a.shape[-1])
 
 
+@implements(np.einsum)
 def einsum(subscripts: str, a: Any, b: Any, **_: Any) -> Bounded:
     """Sum products over the letters that the result lacks; explicit form (`ij,jk->ik`) of two operands,
     letters only."""
@@ -344,24 +351,3 @@ def einsum(subscripts: str, a: Any, b: Any, **_: Any) -> Bounded:
     extents = dict(zip(first + second, a.shape + b.shape, strict=True))
     count = prod(extent for letter, extent in extents.items() if letter not in kept)
     return contracted(lambda p, q: np.asarray(np.einsum(subscripts, p, q)), a, b, count)
-
-
-def _einsum(subscripts: str, *operands: Any, **_: Any) -> Bounded:
-    return einsum(subscripts, *operands)
-
-
-UFUNCS[np.matmul] = matmul
-ARRAY_FUNCTIONS.update(
-    {
-        np.sum: total,
-        np.mean: mean,
-        np.prod: product,
-        np.max: largest,
-        np.min: smallest,
-        np.amax: largest,
-        np.amin: smallest,
-        np.cumsum: prefix_sums,
-        np.einsum: _einsum,
-        np.dot: matmul,
-    }
-)

@@ -62,8 +62,8 @@ def matmul_nbits(
 
 
 def allowed(a: Bounded, level: int, block: int) -> Bounded:
-    """Return A with the error that `accuracy_level` allows: of float16 or bfloat16, or at 4 of integers of 8 bits, of
-    which 127 stand for the largest of a block."""
+    """Return A with the error that `accuracy_level` allows: rounding to float16 or bfloat16, or at 4 to integers of 8
+    bits, with 127 for the largest of a block."""
     size = np.abs(a.value)
     if level == 4:
         pad = [(0, 0)] * (a.ndim - 1) + [(0, -a.shape[-1] % block)]

@@ -1,4 +1,4 @@
-"""Activations with what is fused before them, and what is computed element by element of several tensors."""
+"""Activations with a fused addition, and elementwise functions of several tensors."""
 # ruff: noqa: N803 - inputs have the names that ONNX Runtime gives them
 
 from __future__ import annotations

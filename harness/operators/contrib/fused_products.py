@@ -1,4 +1,4 @@
-"""Products and convolutions with what is fused to them: transposition, a factor, an activation."""
+"""Products and convolutions with a fused transposition, factor or activation."""
 # ruff: noqa: N803 - inputs and attributes have the names that ONNX Runtime gives them
 
 from __future__ import annotations

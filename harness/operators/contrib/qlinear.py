@@ -14,8 +14,7 @@ from harness.operators.bounded import Arithmetic, Bounded, arithmetic, moveaxis,
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import leaky_relu
 from harness.operators.formulas import parameters
-from harness.operators.functions import softmax
-from harness.operators.normalization.softmaxes import along
+from harness.operators.normalization.softmaxes import along, softmax
 from harness.operators.pooling.pooling import POOLING, average_pool
 from harness.operators.pooling.windows import window
 from harness.operators.quantization.quantising import rounded

@@ -192,7 +192,7 @@ class Indexing(Family):
         return INDEX_KINDS if name == "indices" else ()
 
     def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Special elements of what is moved."""
+        """Return the special elements of data."""
         return () if self.kinds(operator, name) else DATA_KINDS
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:

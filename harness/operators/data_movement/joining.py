@@ -143,7 +143,7 @@ class Joining(Moving):
         )
 
     def output_count(self, operator: Operator, call: Call) -> int:
-        """As many as sizes are given, or as num_outputs says; two where neither does."""
+        """Count the sizes that are given, or take num_outputs; two where neither is given."""
         if "split" not in operator.constants:
             return 1
         given = call.parameter("split")

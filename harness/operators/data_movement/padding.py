@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import encode
 from harness.operators.base import Call, DirectmlCall, Operator, Shape
-from harness.operators.binary_floats import encode
 from harness.operators.data_movement.moving import all_or_some_axes, one_to_one, rank, wrong_axes
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
@@ -24,18 +24,8 @@ Mode = Literal["constant", "edge", "reflect", "wrap"]
 _MODES = {"constant": 7, "edge": 7, "reflect": 7, "wrap": 19}
 """The opset since which there is a mode."""
 _DATA_TYPES = (
-    "float32",
-    "float16",
-    "uint32",
-    "uint16",
-    "uint8",
-    "int32",
-    "int16",
-    "int8",
-    "float64",
-    "uint64",
-    "int64",
-)
+    "float32", "float16", "uint32", "uint16", "uint8", "int32", "int16", "int8", "float64", "uint64", "int64",
+)  # fmt: skip
 """DML_TENSOR_DATA_TYPE, from 1 on."""
 
 
@@ -62,13 +52,13 @@ def formula(
         return np.pad(kept, widths, cast(Mode, mode)) if kept.ndim else kept
     if constant_value is None:
         dtype = call.first.dtype
-        zero = "" if dtype == "string" else encode(np.array(value), dtype) if DTYPES[dtype].is_float else 0
+        zero = "" if dtype == "string" else encode(dtype, value)
         constant_value = np.asarray(zero, data.dtype)
     return np.pad(kept, widths, constant_values=constant_value.reshape(()))
 
 
 def _widths(call: Call) -> list[tuple[int, int]]:
-    """Return for each dimension what is put before and after it."""
+    """Return the widths of padding before and after each dimension."""
     pads, axes = call.parameter("pads"), call.parameter("axes")
     found = [(0, 0)] * rank(call)
     chosen = range(rank(call)) if axes is None else axes
@@ -129,7 +119,7 @@ def _pads(call: Call) -> Iterable[tuple[int, ...]]:
 
 
 def _padded(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall | None:
-    """PADDING1: no sizes below 0, so what is taken away has no words."""
+    """PADDING1, whose sizes are not below 0: no call where a pad takes elements away."""
     widths = _widths(call)
     mode = str(call.attributes.get("mode", "constant"))
     if mode == "wrap" or 0 in outputs[0] or any(min(pair) < 0 for pair in widths):

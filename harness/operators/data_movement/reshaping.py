@@ -19,7 +19,7 @@ MOVING = Moving()
 
 
 def reshape(data: Array, shape: Array, allowzero: int = 0) -> Array:
-    """Reshape: 0 keeps the dimension of the input, or with allowzero is 0; -1 is what is left."""
+    """Reshape: 0 keeps the dimension of the input, or with allowzero is 0; -1 is the rest."""
     wanted = [
         data.shape[n] if extent == 0 and not allowzero else int(extent) for n, extent in enumerate(shape)
     ]

@@ -137,8 +137,8 @@ def _combines(call: Call) -> bool:
 
 
 class _Values(Family):
-    """What both families say of elements: data and updates hold what can be computed with, indices name
-    places once or several times."""
+    """The elements of both families: numbers to compute with in data and updates, places in indices, once or several
+    times each."""
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Indices by where they point, everything else by what it means."""

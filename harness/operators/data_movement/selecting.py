@@ -39,7 +39,7 @@ def compress(input: Array, condition: Array, axis: int | None = None) -> Array:
 
 
 def nonzero(X: Array) -> Array:  # noqa: N803 - as ONNX calls it
-    """Find what is not 0; a scalar has no coordinates, so that its output is (0, N)."""
+    """Find the elements other than 0; a scalar has no coordinates, so that its output is (0, N)."""
     if not X.ndim:
         return np.zeros((0, int(bool(X))), np.int64)
     return np.stack(np.nonzero(X)).astype(np.int64)
@@ -146,7 +146,7 @@ class Reversing(Family):
     name = "reversing"
 
     def shape(self, operator: Operator, name: str, relation: object, call: Call) -> Shape | None:
-        """As many lengths as the batch axis has."""
+        """Return the shape of sequence_lens: a length for each sample of the batch."""
         return (call.first.shape[self.axes(call)[1]],) if self._wrong_axes(call) is None else (1,)
 
     def axes(self, call: Call) -> tuple[int, int]:

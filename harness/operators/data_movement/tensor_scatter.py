@@ -90,7 +90,7 @@ class Caching(Family):
         return PLACES if name == "write_indices" else ()
 
     def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Special elements of what is moved."""
+        """Return the special elements of the caches."""
         return () if name == "write_indices" else DATA_KINDS
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:

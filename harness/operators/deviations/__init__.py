@@ -1,4 +1,4 @@
-"""Formulas of known deviations: what a target gives in place of an operator's result.
+"""Formulas of known deviations: the results that a target gives in place of an operator's.
 
 An expectation names one with `gives`; the target's outputs are then held against it as they are held against
 the operator's own formula, exactly or within its bound. A formula may ask the operator's own one of another

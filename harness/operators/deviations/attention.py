@@ -1,4 +1,4 @@
-"""What is given in place of Attention's results."""
+"""Deviating results of Attention."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Expected
 from harness.model.float_formats import FORMATS
 from harness.operators.attention.attention_rules import extents
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation, settled
+
+# Attention: all keys are open, whatever is_causal says.
+by_attributes("never_causal", is_causal=0)
 
 
-@deviation
-def never_causal(asked: Deviating) -> tuple[Expected, ...]:
-    """Attention: all keys are open, whatever is_causal says."""
-    return asked.formula(is_causal=0)
-
-
-@deviation
-def softmax_in_its_own_type(asked: Deviating) -> tuple[Expected, ...]:
-    """Attention: softmax_precision is not read."""
-    return asked.formula(without=("softmax_precision",))
+# Attention: softmax_precision is not read.
+by_attributes("softmax_in_its_own_type", without=("softmax_precision",))
 
 
 @deviation
@@ -50,7 +45,7 @@ def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
     level = np.where(_as(q.array, dead), q.array.dtype.type(0), q.array)
     y, *rest = asked.formula(inputs={**others, "Q": Tensor(q.dtype, level)}, is_causal=0)
     lost = np.asarray(infinite.all(-1, keepdims=True))
-    found = [_without(y, _as(y.value, lost)) if isinstance(y, Approx) else y, *rest]
+    found = [settled(y, _as(y.value, lost), np.nan) if isinstance(y, Approx) else y, *rest]
     if len(found) > 3 and isinstance(found[3], Approx):
         if call.parameter("qk_matmul_output_mode") < 3:
             found[3] = asked.formula(inputs=others, is_causal=0)[3]
@@ -59,7 +54,7 @@ def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
             lowest = -FORMATS[q.dtype].largest
             found[3] = Approx(q.dtype, np.where(~reached, lowest, found[3].value), found[3].bound)
         if call.parameter("qk_matmul_output_mode") == 3:
-            found[3] = _without(found[3], np.broadcast_to(lost, found[3].shape))
+            found[3] = settled(found[3], np.broadcast_to(lost, found[3].shape), np.nan)
     return tuple(found)
 
 
@@ -70,8 +65,3 @@ def _as(x: Array, rows: Array) -> Array:
     heads = rows.shape[1]
     parted = np.broadcast_to(rows.transpose(0, 2, 1, 3), (*x.shape[:2], heads, x.shape[2] // heads))
     return parted.reshape(x.shape)
-
-
-def _without(found: Approx, lost: Array) -> Approx:
-    """Return NaN where no key is left."""
-    return Approx(found.dtype, np.where(lost, np.nan, found.value), np.where(lost, 0.0, found.bound))

@@ -1,5 +1,5 @@
-"""What a formula of a deviation is given, how it is registered under the name that expectations use, what several formulas
-make of a value with a bound, and what is given of calls that break a rule."""
+"""The arguments of a deviation's formula, its registration under the name that expectations use, and helpers for
+results with a bound."""
 
 from __future__ import annotations
 
@@ -48,6 +48,15 @@ class Deviating(NamedTuple):
         )
         return self.operator.oracle(call, taken, self.arithmetic)
 
+    def having(self, **elements: Array) -> dict[str, Tensor]:
+        """Return the inputs, some with other elements of the same type."""
+        changed = {name: Tensor(self.inputs[name].dtype, array) for name, array in elements.items()}
+        return {**self.inputs, **changed}
+
+    def lacking(self, name: str) -> dict[str, Tensor]:
+        """Return the inputs but one."""
+        return {each: tensor for each, tensor in self.inputs.items() if each != name}
+
     def approx(self, **changes: Any) -> Approx:
         """Return the only output of the formula, which has a bound; `changes` are those of `formula`."""
         (found,) = self.formula(**changes)
@@ -73,6 +82,21 @@ def deviation(formula: Deviation) -> Deviation:
     assert formula.__name__ not in DEVIATIONS
     DEVIATIONS[formula.__name__] = formula
     return formula
+
+
+def by_attributes(name: str, **changes: Any) -> None:
+    """Register under `name` the operator's own formula with other attributes; `without` names those that are left out."""
+
+    def formula(asked: Deviating) -> tuple[Expected, ...]:
+        return asked.formula(**changes)
+
+    formula.__name__ = name
+    deviation(formula)
+
+
+def settled(found: Approx, places: NDArray[np.bool_], value: Any) -> Approx:
+    """Return a result that is `value` without an error at some places."""
+    return Approx(found.dtype, np.where(places, value, found.value), np.where(places, 0.0, found.bound))
 
 
 def beyond(found: Approx, form: Format) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

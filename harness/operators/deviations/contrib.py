@@ -1,4 +1,4 @@
-"""What is given in place of results of ONNX Runtime's own operators."""
+"""Deviating results of ONNX Runtime's own operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.block_quantised import blockwise, unpacked
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.deviations.quantised import products_in_pairs
 from harness.operators.formulas import bounded
 
@@ -33,7 +33,7 @@ def bias_scaled_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
 
 def _with_bias_scaled(asked: Deviating) -> dict[str, Tensor]:
     bias, scale = asked.inputs["bias"], asked.inputs["b_scale"]
-    return {**asked.inputs, "bias": Tensor(bias.dtype, bias.array * scale.array)}
+    return asked.having(bias=bias.array * scale.array)
 
 
 @deviation
@@ -58,7 +58,7 @@ def scaled_by_rows(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def default_zero_points(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulNBits: as without zero points."""
-    return asked.formula(inputs={name: each for name, each in asked.inputs.items() if name != "zero_points"})
+    return asked.formula(inputs=asked.lacking("zero_points"))
 
 
 @deviation
@@ -79,15 +79,14 @@ def rows_by_a_vector(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def whole_inverse_scale(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearSoftmax: quantised by the integer part of 1 / y_scale."""
-    scale = asked.inputs["y_scale"]
-    whole = Tensor("float32", np.float32(1) / np.floor(np.float32(1) / scale.array))
-    return asked.formula(inputs={**asked.inputs, "y_scale": whole})
+    scale = asked.inputs["y_scale"].array
+    return asked.formula(inputs=asked.having(y_scale=np.float32(1) / np.floor(np.float32(1) / scale)))
 
 
 @deviation
 def plain_scores(asked: Deviating) -> tuple[Expected, ...]:
     """GroupQueryAttention: without rotation, softcap, smooth softmax, head_sink and window."""
-    inputs = {name: each for name, each in asked.inputs.items() if name != "head_sink"}
+    inputs = asked.lacking("head_sink")
     return asked.formula(inputs=inputs, do_rotary=0, softcap=0.0, smooth_softmax=-1, local_window_size=-1)
 
 
@@ -104,18 +103,17 @@ def bias_behind(asked: Deviating) -> tuple[Expected, ...]:
     return bounded(formula)(asked.call, asked.inputs, asked.arithmetic)
 
 
-@deviation
-def always_normalised(asked: Deviating) -> tuple[Expected, ...]:
-    """QMoE: as with normalize_routing_weights."""
-    return asked.formula(normalize_routing_weights=1)
+# QMoE: as with normalize_routing_weights.
+by_attributes("always_normalised", normalize_routing_weights=1)
 
 
 @deviation
 def positive_weights(asked: Deviating) -> tuple[Expected, ...]:
     """QMoE: experts whose weight is not greater than 1e-8 are left out."""
-    given = asked.inputs["router_weights"]
-    kept = Tensor(given.dtype, np.where(given.array > 1e-8, given.array, given.array.dtype.type(0)))
-    return asked.formula(inputs={**asked.inputs, "router_weights": kept})
+    given = asked.inputs["router_weights"].array
+    return asked.formula(
+        inputs=asked.having(router_weights=np.where(given > 1e-8, given, given.dtype.type(0)))
+    )
 
 
 @deviation
@@ -179,7 +177,7 @@ def as_row(asked: Deviating) -> tuple[Expected, ...]:
 def input_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
     """MoE: as if every element of the first input were 0."""
     name, first = next(iter(asked.inputs.items()))
-    return asked.formula(inputs={**asked.inputs, name: Tensor(first.dtype, np.zeros_like(first.array))})
+    return asked.formula(inputs=asked.having(**{name: np.zeros_like(first.array)}))
 
 
 @deviation
@@ -214,7 +212,7 @@ def divided_by_the_kernel(asked: Deviating) -> tuple[Expected, ...]:
         [(0, 0), *([] if last else [(0, 0)]), *more, *([(0, 0)] if last else [])],
         constant_values=zero,
     )
-    return asked.formula(inputs={**asked.inputs, "X": Tensor(x.dtype, wide)}, ceil_mode=0)
+    return asked.formula(inputs=asked.having(X=wide), ceil_mode=0)
 
 
 @deviation
@@ -236,33 +234,27 @@ def difference_of_floats(asked: Deviating) -> tuple[Expected, ...]:
     return bounded(scaled)(asked.call, taken, asked.arithmetic)
 
 
-@deviation
-def both_directions(asked: Deviating) -> tuple[Expected, ...]:
-    """MultiHeadAttention: unidirectional is not seen."""
-    return asked.formula(unidirectional=0)
+# MultiHeadAttention: unidirectional is not seen.
+by_attributes("both_directions", unidirectional=0)
 
 
 @deviation
 def growing_buffer(asked: Deviating) -> tuple[Expected, ...]:
     """MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; unidirectional is not seen."""
-    return asked.formula(inputs=_without_length(asked), unidirectional=0)
+    return asked.formula(inputs=asked.lacking("past_sequence_length"), unidirectional=0)
 
 
 @deviation
 def overflowing_buffer(asked: Deviating) -> tuple[Expected, ...]:
     """MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; the grown caches of all heads are written
     one behind the other into the buffer, as far as it goes."""
-    y, *grown = asked.formula(inputs=_without_length(asked))
+    y, *grown = asked.formula(inputs=asked.lacking("past_sequence_length"))
     shape, size = asked.inputs["past_key"].array.shape, asked.inputs["past_key"].array.size
     return y, *(
         Approx(each.dtype, each.value.ravel()[:size].reshape(shape), each.bound.ravel()[:size].reshape(shape))
         for each in grown
         if isinstance(each, Approx)
     )
-
-
-def _without_length(asked: Deviating) -> dict[str, Tensor]:
-    return {name: each for name, each in asked.inputs.items() if name != "past_sequence_length"}
 
 
 @deviation
@@ -281,9 +273,9 @@ def attention_bias_masked(asked: Deviating) -> tuple[Expected, ...]:
 
 
 def _with_attention_bias(asked: Deviating, change: Callable[[Array], Array]) -> tuple[Expected, ...]:
-    bias = asked.inputs["attention_bias"]
-    changed = change(bias.array.astype(float)).astype(bias.array.dtype)
-    return asked.formula(inputs={**asked.inputs, "attention_bias": Tensor(bias.dtype, changed)})
+    bias = asked.inputs["attention_bias"].array
+    changed = change(bias.astype(float)).astype(bias.dtype)
+    return asked.formula(inputs=asked.having(attention_bias=changed))
 
 
 @deviation
@@ -304,7 +296,7 @@ def filter_with_channels_last(asked: Deviating) -> tuple[Expected, ...]:
     (shape,) = asked.operator.family.output_shapes(asked.operator, asked.call)
     before, more = tuple(asked.call.parameter("pads", (0, 0, 0, 0))), max(asked.inputs["W"].array.shape) * 4
     found = asked.approx(
-        inputs={**asked.inputs, "W": Tensor(asked.inputs["W"].dtype, turned)},
+        inputs=asked.having(W=turned),
         pads=(*before[:2], *(pad + more for pad in before[2:])),
     )
     kept = tuple(slice(extent) for extent in shape)

@@ -7,7 +7,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
-from harness.model.float_formats import FORMATS, Float64, decode
+from harness.model.float_formats import FORMATS, decode
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, beyond, deviation, neighbours
 
@@ -114,16 +114,10 @@ def zero_for_nan(asked: Deviating) -> tuple[Expected, ...]:
 def _by_logarithm(asked: Deviating, base: Tensor | None = None) -> Approx:
     given = {**asked.inputs, "X": base or asked.inputs["X"]}
     found = asked.approx(inputs=given, outputs=(given["X"].dtype,))
-    x, y = (np.broadcast_to(_numbers(each), found.shape) for each in given.values())
+    x, y = (np.broadcast_to(decode(*each), found.shape) for each in given.values())
     size = np.abs(x)
     undefined = np.isnan(y * np.log2(size)) | ((x < 0) & (np.isinf(y) | (y != np.rint(y))))
     value = np.where((x < 0) & (y >= 2.0**31), -found.value, found.value)
     zero = size < FORMATS["float32"].smallest_normal
     value = np.where(zero, 0.0, np.where(undefined, np.nan, value))
     return Approx(found.dtype, value, np.where(zero | undefined, 0.0, found.bound))
-
-
-def _numbers(tensor: Tensor) -> Float64:
-    if tensor.dtype in FORMATS:
-        return decode(tensor.dtype, tensor.array)
-    return tensor.array.astype(np.float64)

@@ -5,32 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.case import Tensor, Value
-from harness.model.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected
 from harness.model.float_formats import FORMATS, decode, encode
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 
 
 @deviation
 def holds_below_max_first(asked: Deviating) -> tuple[Expected, ...]:
     """Clip: min(input, max), then the greater of that and min."""
     low, high = asked.inputs["min"], asked.inputs["max"]
-    return asked.formula(
-        inputs={**asked.inputs, "max": Tensor(high.dtype, np.maximum(low.array, high.array))}
-    )
+    return asked.formula(inputs=asked.having(max=np.maximum(low.array, high.array)))
 
 
-@deviation
-def detects_both_infinities(asked: Deviating) -> tuple[Expected, ...]:
-    """IsInf: as if both infinities were asked for."""
-    return asked.formula(detect_negative=1, detect_positive=1)
+# IsInf: as if both infinities were asked for.
+by_attributes("detects_both_infinities", detect_negative=1, detect_positive=1)
 
 
 @deviation
 def float16_toward_zero(asked: Deviating) -> tuple[Expected, ...]:
     """Cast and CastLike to float16: rounded toward zero, beyond the range to the largest number."""
     source = asked.inputs["input"]
-    numbers = _numbers(source)
+    numbers = decode(*source)
     found = encode("float16", numbers)
     away = np.abs(decode("float16", found)) > np.abs(numbers)
     bits = found.view(np.uint16)
@@ -40,7 +36,7 @@ def float16_toward_zero(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def positive_whole_part(asked: Deviating) -> tuple[Expected, ...]:
     """Cast and CastLike to bool: True from 1 on, as an unsigned integer is not 0."""
-    return (Exact(Tensor("bool", _numbers(asked.inputs["input"]) >= 1)),)
+    return (Exact(Tensor("bool", decode(*asked.inputs["input"]) >= 1)),)
 
 
 @deviation
@@ -71,7 +67,7 @@ def _bounded(asked: Deviating, of_nothing: float, low: float, high: float) -> tu
     """Return the positive part of X, of which NaN is `of_nothing`, below `high`, then above `low`; then, of two outputs, that
     part itself."""
     x = asked.inputs["X"]
-    part = np.maximum(np.nan_to_num(_numbers(x), nan=of_nothing, posinf=np.inf, neginf=-np.inf), 0)
+    part = np.maximum(np.nan_to_num(decode(*x), nan=of_nothing, posinf=np.inf, neginf=-np.inf), 0)
     held = np.maximum(np.minimum(part, high), low)
     return tuple(Approx(x.dtype, each, np.zeros(part.shape)) for each in (held, part))[
         : len(asked.call.outputs)
@@ -127,17 +123,8 @@ def beginning_of_slope(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(inputs={"X": x, "slope": Tensor(slope.dtype, held)})
 
 
-def _numbers(tensor: Tensor) -> Array:
-    return (
-        decode(tensor.dtype, tensor.array)
-        if DTYPES[tensor.dtype].is_float
-        else tensor.array.astype(np.float64)
-    )
-
-
 @deviation
 def nan_above_every_alpha(asked: Deviating) -> tuple[Expected, ...]:
     """ThresholdedRelu: NaN is kept."""
-    (found,), x = asked.formula(), asked.inputs["X"]
-    assert isinstance(found, Exact)
+    found, x = asked.exact(), asked.inputs["X"]
     return (Exact(Tensor(x.dtype, np.where(np.isnan(x.array), x.array, found.tensor.array))),)

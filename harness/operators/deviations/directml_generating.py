@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected, OneOf
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 
 
 def with_low_bits(inputs: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
@@ -95,19 +95,15 @@ def pads_before_as_unsigned(asked: Deviating) -> tuple[Expected, ...]:
     else:
         given = asked.inputs.get("constant_value")
         found = np.full_like(found, 0 if given is None else given.array.reshape(-1)[0])
-    return asked.formula(inputs={**asked.inputs, "data": Tensor(data.dtype, found)})
+    return asked.formula(inputs=asked.having(data=found))
 
 
-@deviation
-def pads_with_nan(asked: Deviating) -> tuple[Expected, ...]:
-    """Pad: with NaN, whatever `value` says."""
-    return asked.formula(value=float("nan"))
+# Pad: with NaN, whatever `value` says.
+by_attributes("pads_with_nan", value=float("nan"))
 
 
-@deviation
-def pads_with_largest(asked: Deviating) -> tuple[Expected, ...]:
-    """Pad: with the largest number of float32."""
-    return asked.formula(value=float(np.finfo(np.float32).max))
+# Pad: with the largest number of float32.
+by_attributes("pads_with_largest", value=float(np.finfo(np.float32).max))
 
 
 @deviation

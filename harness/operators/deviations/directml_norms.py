@@ -12,7 +12,7 @@ from harness.model.expected import Approx, Exact, Expected
 from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, arithmetic, converted, either, exp, log, number, sqrt
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation, settled
 from harness.operators.reduction.reducing import axes_of
 
 _EPSILON = 1e-5
@@ -42,10 +42,8 @@ def epsilon_within_the_norm(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # X / (bias + alpha / (2**32 - 1) * sum) ** beta, which alpha makes no part of
-@deviation
-def over_2_to_the_32_channels(asked: Deviating) -> tuple[Expected, ...]:
-    """LRN: the size is one of 32 bits without a sign, by which the sum is divided to nothing."""
-    return asked.formula(size=1, alpha=0.0)
+# LRN: the size is one of 32 bits without a sign, by which the sum is divided to nothing.
+by_attributes("over_2_to_the_32_channels", size=1, alpha=0.0)
 
 
 @deviation
@@ -89,46 +87,42 @@ def by_a_mean_square_in_float16(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def root_of_a_negative_element(asked: Deviating) -> tuple[Expected, ...]:
     """Normalisations of single elements: NaN where the element, which is taken for its variance, is below -epsilon."""
-    (found,) = asked.formula()
+    found = asked.approx()
     x, *_ = _numbers(asked)
     groups, first = asked.call.parameter("groups", 0), asked.call.parameter("axis", 2)
     if (x[0].size // groups if groups else prod(x.shape[first:])) > 1:
         raise Undefined("more elements than one")
-    assert isinstance(found, Approx)
     below = x.value < -asked.call.parameter("epsilon")
-    return (Approx(found.dtype, np.where(below, np.nan, found.value), np.where(below, 0.0, found.bound)),)
+    return (settled(found, below, np.nan),)
 
 
 @deviation
 def nothing_from_a_norm_of_256(asked: Deviating) -> tuple[Expected, ...]:
     """LpNormalization of FLOAT16: 0 where the square of the sum of magnitudes is infinite."""
-    (found,) = asked.formula()
+    found = asked.approx()
     (x,) = _numbers(asked)
     norm = np.abs(x.value).sum(asked.call.parameter("axis"), keepdims=True)
     beyond = np.broadcast_to(norm * norm >= FORMATS["float16"].overflow, found.shape)
-    assert isinstance(found, Approx)
     if beyond.all():
         return (Exact(Tensor(found.dtype, np.zeros(found.shape, np.float16))),)
-    return (Approx(found.dtype, np.where(beyond, 0.0, found.value), np.where(beyond, 0.0, found.bound)),)
+    return (settled(found, beyond, 0.0),)
 
 
 @deviation
 def divided_by_a_norm_of_0(asked: Deviating) -> tuple[Expected, ...]:
     """LpNormalization: NaN where all are 0."""
-    (found,) = asked.formula()
+    found = asked.approx()
     (x,) = _numbers(asked)
     nothing = np.broadcast_to((x.value == 0).all(asked.call.parameter("axis"), keepdims=True), found.shape)
-    assert isinstance(found, Approx)
-    return (Approx(found.dtype, np.where(nothing, np.nan, found.value), np.where(nothing, 0.0, found.bound)),)
+    return (settled(found, nothing, np.nan),)
 
 
 @deviation
 def logarithm_of_the_whole_sum(asked: Deviating) -> tuple[Expected, ...]:
     """ReduceLogSumExp: the logarithm of the sum of exponentials in float32, none of them made smaller before."""
-    (x,), (right,) = _numbers(asked), asked.formula()
+    (x,), right = _numbers(asked), asked.approx()
     axes = axes_of(asked.call)
     assert axes is not None
-    assert isinstance(right, Approx)
     found = log(exp(converted(x, "float32")).sum(axes, bool(asked.call.parameter("keepdims"))))
     held = found.stored(right.dtype)
     infinite = right.value > np.log(FORMATS["float32"].largest) + 2.0**-10

@@ -101,9 +101,7 @@ def places_beyond_left_out(asked: Deviating) -> tuple[Expected, ...]:
     there = (places >= 0) & (places < prod(unpooled(asked.call)))
     x[~there] = x[there][0] if there.any() else 0
     places[~there] = places[there][0] if there.any() else 0
-    return asked.formula(
-        inputs={**asked.inputs, "X": Tensor(asked.inputs["X"].dtype, x), "I": Tensor("int64", places)}
-    )
+    return asked.formula(inputs=asked.having(X=x, I=places))
 
 
 @deviation

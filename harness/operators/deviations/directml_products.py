@@ -8,14 +8,14 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Expected
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation, settled
 
 
 @deviation
 def first_of_vector(asked: Deviating) -> tuple[Expected, ...]:
     """MatMul and MatMulInteger by a vector: every element of B is taken for the first."""
-    b = asked.inputs["B"]
-    return asked.formula(inputs={**asked.inputs, "B": Tensor(b.dtype, np.repeat(b.array[:1], len(b.array)))})
+    b = asked.inputs["B"].array
+    return asked.formula(inputs=asked.having(B=np.repeat(b[:1], len(b))))
 
 
 @deviation
@@ -45,25 +45,22 @@ def batches_for_channels(asked: Deviating) -> tuple[Expected, ...]:
     return (Approx(found.dtype, found.value.swapaxes(0, 1), found.bound.swapaxes(0, 1)),)
 
 
-@deviation
-def scales_of_the_last_axis(asked: Deviating) -> tuple[Expected, ...]:
-    """DequantizeLinear: scales belong to the last axis."""
-    return asked.formula(axis=-1)
+# DequantizeLinear: scales belong to the last axis.
+by_attributes("scales_of_the_last_axis", axis=-1)
 
 
 @deviation
 def zeros_for_output_padding(asked: Deviating) -> tuple[Expected, ...]:
     """ConvTranspose: 0, without the bias, in the rows and columns that output_padding adds at the end."""
-    (found,) = asked.formula()
+    found = asked.approx()
     paddings = asked.call.parameter("output_padding")
     if paddings is None:
         raise Undefined("no output_padding")
-    assert isinstance(found, Approx)
     added = np.zeros(found.shape, np.bool_)
     for axis, more in enumerate(paddings, 2):
         extent = found.shape[axis]
         added |= (np.arange(extent) >= extent - more).reshape(-1, *(1,) * (len(found.shape) - axis - 1))
-    return (Approx(found.dtype, np.where(added, 0.0, found.value), np.where(added, 0.0, found.bound)),)
+    return (settled(found, added, 0.0),)
 
 
 # total = max(0, (ceil(extent / stride) - 1) * stride + kernel - extent): what Conv of X would need

@@ -29,13 +29,13 @@ def halved_before(asked: Deviating) -> tuple[Expected, ...]:
         return asked.formula(antialias=0, coordinate_transformation_mode="asymmetric")
     if all(axis.scale >= _LEAST_SCALE for axis in found_axes):
         return asked.formula(antialias=0)
-    image = decode(x.dtype, x.array) if x.dtype in FORMATS else x.array.astype(np.float64)
+    image = decode(*x)
     largest = np.abs(image).max(initial=0.0)
     for n, axis in enumerate(found_axes):
         if axis.scale < _LEAST_SCALE:
             image = _halved(image, n, axis)
     sizes = np.array([axis.resized for axis in found_axes], np.int64)
-    inputs = {name: each for name, each in asked.inputs.items() if name != "scales"}
+    inputs = asked.lacking("scales")
     inputs |= {"X": Tensor("float32", image.astype(np.float32)), "sizes": Tensor("int64", sizes)}
     found = asked.approx(
         inputs=inputs,
@@ -125,7 +125,7 @@ def extents_without_roi(asked: Deviating) -> tuple[Expected, ...]:
     shape = asked.inputs["X"].array.shape
     axes = asked.call.parameter("axes") or range(len(shape))
     sizes = np.floor(np.array([shape[axis] for axis in axes]) * scales).astype(np.int64)
-    inputs = {name: each for name, each in asked.inputs.items() if name != "scales"}
+    inputs = asked.lacking("scales")
     inputs["sizes"] = Tensor("int64", sizes)
     types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
     constants = {name: each for name, each in asked.call.constants.items() if name != "scales"}
@@ -166,11 +166,9 @@ def modes_by_other_names(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def half_an_element_before(asked: Deviating) -> tuple[Expected, ...]:
     """Resize with the nearest_mode simple: the formula above, held within X."""
-    x = asked.inputs["X"]
-    moved = x.array
+    x = asked.inputs["X"].array
+    moved = x
     for n, axis in enumerate(axes(asked.call)):
         if not axis.kept:
             moved = np.take(moved, np.maximum(np.arange(axis.original) - 1, 0), n)
-    return asked.formula(
-        inputs={**asked.inputs, "X": Tensor(x.dtype, moved)}, nearest_mode="round_prefer_ceil"
-    )
+    return asked.formula(inputs=asked.having(X=moved), nearest_mode="round_prefer_ceil")

@@ -1,4 +1,4 @@
-"""What is drawn in place of an operator's law."""
+"""Deviating results of operators that draw."""
 
 from __future__ import annotations
 

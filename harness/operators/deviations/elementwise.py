@@ -1,4 +1,4 @@
-"""What is given in place of an operator's result, element by element, and in place of elements in another type."""
+"""Deviating results of elementwise operators and conversions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import MINIFLOATS, decode, encode_minifloat
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, tanh
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.elementwise.casting import converted
 from harness.operators.elementwise.round import TOWARD_ZERO
 from harness.operators.formulas import bounded
@@ -130,7 +130,5 @@ def halves_away_from_zero(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(Tensor(to.name, to.wrapped(nearest))),)
 
 
-@deviation
-def powers_rounded_up(asked: Deviating) -> tuple[Expected, ...]:
-    """CastLike: as if no `round_mode` were given."""
-    return asked.formula(round_mode="up")
+# CastLike: as if no `round_mode` were given.
+by_attributes("powers_rounded_up", round_mode="up")

@@ -1,4 +1,4 @@
-"""What is given in place of Fourier transforms and windows."""
+"""Deviating results of Fourier transforms and windows."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ def _mirrored(asked: Deviating, beyond: int) -> tuple[Expected, ...]:
         if place < length + beyond or length & (length - 1) == 0:
             whole[(length - place) % length] = half[place]
             np.negative(half[place, ..., 1], out=whole[(length - place) % length, ..., 1])
-    spectrum = Tensor(given.dtype, np.moveaxis(whole, 0, axis))
-    found = asked.approx(inputs={**asked.inputs, "input": spectrum}, onesided=0)
+    found = asked.approx(inputs=asked.having(input=np.moveaxis(whole, 0, axis)), onesided=0)
     real = Approx(found.dtype, found.value[..., :1], found.bound[..., :1])
     return (_scaled(real, length),)
 

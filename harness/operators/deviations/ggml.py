@@ -88,7 +88,7 @@ def pads_of_the_first_axes(asked: Deviating) -> tuple[Expected, ...]:
     rank = asked.inputs["data"].array.ndim
     if len(asked.call.parameter("pads")) != 2 * rank or asked.call.parameter("mode") != "constant":
         raise Undefined("pads of fewer axes, or of elements")
-    return _given(asked, inputs={name: each for name, each in asked.inputs.items() if name != "axes"})
+    return _given(asked, inputs=asked.lacking("axes"))
 
 
 @deviation
@@ -153,7 +153,7 @@ def whole_input_resized(asked: Deviating) -> tuple[Expected, ...]:
         raise Undefined("no roi")
     count = roi.array.size // 2
     whole = np.repeat([0, 1], count).astype(roi.array.dtype)
-    return _given(asked, inputs={**asked.inputs, "roi": Tensor(roi.dtype, whole)})
+    return _given(asked, inputs=asked.having(roi=whole))
 
 
 @deviation

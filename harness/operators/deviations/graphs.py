@@ -13,7 +13,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.deviations.pooling import up_to_the_padding_on_the_left
 from harness.operators.pooling.windows import Window
 
@@ -25,10 +25,8 @@ def numerator_over_divisor(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(divided=(other, "X"), product=("quotient", "one"), one=1)
 
 
-@deviation
-def slice_of_every_element(asked: Deviating) -> tuple[Expected, ...]:
-    """Slice with steps of 1 in place of its steps."""
-    return asked.formula(steps=(1, 1))
+# Slice with steps of 1 in place of its steps.
+by_attributes("slice_of_every_element", steps=(1, 1))
 
 
 @deviation
@@ -41,18 +39,17 @@ def normalised_value_for_an_inner_one(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def initializer_without_its_transposition(asked: Deviating) -> tuple[Expected, ...]:
     """Take C as it is where the graph was rewritten for its inverse transposition."""
-    c = asked.inputs["C"]
-    array = c.array.reshape((1,) * (3 - c.array.ndim) + c.array.shape)
+    c = asked.inputs["C"].array
+    array = c.reshape((1,) * (3 - c.ndim) + c.shape)
     turned = np.ascontiguousarray(array.transpose(asked.call.parameter("before")))
-    return asked.formula(inputs={**asked.inputs, "C": Tensor(c.dtype, turned)})
+    return asked.formula(inputs=asked.having(C=turned))
 
 
 @deviation
 def vector_by_untransposed_matrix(asked: Deviating) -> tuple[Expected, ...]:
     """Multiply the elements of A by rows of the transposed shape, but in A's own order."""
-    matrix = asked.inputs["A"]
-    turned = Tensor(matrix.dtype, matrix.array.reshape(matrix.array.shape[::-1]))
-    return asked.formula(inputs={**asked.inputs, "A": turned}, left=(0, 1))
+    matrix = asked.inputs["A"].array
+    return asked.formula(inputs=asked.having(A=matrix.reshape(matrix.shape[::-1])), left=(0, 1))
 
 
 @deviation
@@ -192,16 +189,12 @@ def _convolved(asked: Deviating, w: Array, b: Array) -> tuple[Expected, ...]:
     return OPERATORS["Conv"].oracle(call, inputs, asked.arithmetic)
 
 
-@deviation
-def usual_epsilon(asked: Deviating) -> tuple[Expected, ...]:
-    """Normalisation with the epsilon that is usual where none is given."""
-    return asked.formula(epsilon=float(np.float32(1e-5)))
+# Normalisation with the epsilon that is usual where none is given.
+by_attributes("usual_epsilon", epsilon=float(np.float32(1e-5)))
 
 
-@deviation
-def root_of_mean_squares(asked: Deviating) -> tuple[Expected, ...]:
-    """RMS normalisation whatever the power is, or what X is raised to."""
-    return asked.formula(two=2.0, square=("X", "two"))
+# RMS normalisation whatever the power is, or what X is raised to.
+by_attributes("root_of_mean_squares", two=2.0, square=("X", "two"))
 
 
 @deviation

@@ -1,4 +1,4 @@
-"""What is given in place of elements that an operator moves."""
+"""Deviating results of operators that move elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Exact, Expected
 from harness.operators.data_movement.slicing import INT_MAX, LEAST
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 
 
 @deviation
@@ -76,10 +76,8 @@ def triangle_beyond_64_bits(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(Tensor(given.dtype, found)),)
 
 
-@deviation
-def replaced(asked: Deviating) -> tuple[Expected, ...]:
-    """ScatterElements, ScatterND: updates replace, whatever reduction says."""
-    return asked.formula(reduction="none")
+# ScatterElements, ScatterND: updates replace, whatever reduction says.
+by_attributes("replaced", reduction="none")
 
 
 @deviation
@@ -91,24 +89,21 @@ def outputs_as_parts(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def ones_for_negative_extents(asked: Deviating) -> tuple[Expected, ...]:
     """Expand: a dimension below 0 is 1."""
-    shape = asked.inputs["shape"]
-    held = Tensor(shape.dtype, np.where(shape.array < 0, 1, shape.array).astype(shape.array.dtype))
-    return asked.formula(inputs={**asked.inputs, "shape": held})
+    shape = asked.inputs["shape"].array
+    return asked.formula(inputs=asked.having(shape=np.where(shape < 0, 1, shape).astype(shape.dtype)))
 
 
 @deviation
 def first_position(asked: Deviating) -> tuple[Expected, ...]:
     """Sequences: of several positions the first."""
-    position = asked.inputs["position"]
-    held = Tensor(position.dtype, position.array.reshape(-1)[0])
-    return asked.formula(inputs={**asked.inputs, "position": held})
+    return asked.formula(inputs=asked.having(position=asked.inputs["position"].array.reshape(-1)[0]))
 
 
 @deviation
 def flat_sizes(asked: Deviating) -> tuple[Expected, ...]:
     """SplitToSequence: split in one dimension."""
-    split = asked.inputs["split"]
-    return asked.formula(inputs={**asked.inputs, "split": Tensor(split.dtype, split.array.reshape(-1))})
+    split = asked.inputs["split"].array
+    return asked.formula(inputs=asked.having(split=split.reshape(-1)))
 
 
 @deviation
@@ -122,4 +117,4 @@ def rows_alike_from_a_nan_on(asked: Deviating) -> tuple[Expected, ...]:
             if not unlike.size or np.isnan((row + before).reshape(-1)[unlike[0]]):
                 rows[n] = before
                 break
-    return asked.formula(inputs={**asked.inputs, "X": Tensor(x.dtype, np.moveaxis(rows, 0, axis))})
+    return asked.formula(inputs=asked.having(X=np.moveaxis(rows, 0, axis)))

@@ -1,4 +1,4 @@
-"""What is given in place of normalised tensors."""
+"""Deviating results of normalisations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is given in place of pooled windows, boxes and regions."""
+"""Deviating results of pooling, boxes and regions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.pooling.windows import Window, window
 
-
-@deviation
-def valid_as_pads_of_zero(asked: Deviating) -> tuple[Expected, ...]:
-    """Pooling: auto_pad VALID stands for pads of 0, with which ceil_mode adds a window that does not fit."""
-    return asked.formula(auto_pad="NOTSET", without=("pads",))
+# Pooling: auto_pad VALID stands for pads of 0, with which ceil_mode adds a window that does not fit.
+by_attributes("valid_as_pads_of_zero", auto_pad="NOTSET", without=("pads",))
 
 
 @deviation
@@ -138,9 +135,8 @@ def _with_windows_behind(asked: Deviating, mean: float) -> tuple[Expected, ...]:
 @deviation
 def scores_above_the_threshold(asked: Deviating) -> tuple[Expected, ...]:
     """NonMaxSuppression: a box is selected where score > score_threshold, which is at least the next float32."""
-    least = asked.inputs["score_threshold"]
-    above = Tensor(least.dtype, np.nextafter(least.array, np.float32(np.inf)))
-    return asked.formula(inputs={**asked.inputs, "score_threshold": above})
+    least = asked.inputs["score_threshold"].array
+    return asked.formula(inputs=asked.having(score_threshold=np.nextafter(least, np.float32(np.inf))))
 
 
 @deviation
@@ -152,9 +148,9 @@ def none_overlaps(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def regions_of_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     """MaxRoiPool: a corner that int32 does not hold is its least number."""
-    rois = asked.inputs["rois"]
-    held = np.where(np.abs(rois.array) < 2.0**31, rois.array, np.float32(-(2.0**31)))
-    return asked.formula(inputs={**asked.inputs, "rois": Tensor(rois.dtype, held.astype(rois.array.dtype))})
+    rois = asked.inputs["rois"].array
+    held = np.where(np.abs(rois) < 2.0**31, rois, np.float32(-(2.0**31)))
+    return asked.formula(inputs=asked.having(rois=held.astype(rois.dtype)))
 
 
 @deviation
@@ -163,7 +159,5 @@ def mode_in_lower_case(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(mode=str(asked.call.parameter("mode")).lower())
 
 
-@deviation
-def output_half_pixel(asked: Deviating) -> tuple[Expected, ...]:
-    """RoiAlign: any coordinate_transformation_mode but half_pixel is output_half_pixel."""
-    return asked.formula(coordinate_transformation_mode="output_half_pixel")
+# RoiAlign: any coordinate_transformation_mode but half_pixel is output_half_pixel.
+by_attributes("output_half_pixel", coordinate_transformation_mode="output_half_pixel")

@@ -13,20 +13,15 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.deviations.quantised import products_in_pairs, windows_in_pairs
 
-
-@deviation
-def scales_of_output_channels(asked: Deviating) -> tuple[Expected, ...]:
-    """QLinearConv: the scales of the weights on axis 0, whatever the axis is."""
-    return asked.formula(axis=0)
+# QLinearConv: the scales of the weights on axis 0, whatever the axis is.
+by_attributes("scales_of_output_channels", axis=0)
 
 
-@deviation
-def scales_of_the_columns_of_b(asked: Deviating) -> tuple[Expected, ...]:
-    """QLinearMatMul: the scales of B as those of its columns, whatever their axis is."""
-    return asked.formula(axis_b=1)
+# QLinearMatMul: the scales of B as those of its columns, whatever their axis is.
+by_attributes("scales_of_the_columns_of_b", axis_b=1)
 
 
 @deviation
@@ -60,10 +55,8 @@ def scale_of_a_convolution(asked: Deviating) -> tuple[Expected, ...]:
     )
 
 
-@deviation
-def scale_of_the_product(asked: Deviating) -> tuple[Expected, ...]:
-    """QGemm: the scale of C as a_scale * b_scale."""
-    return asked.formula(sc=float(np.float32(0.03) * np.float32(0.07)))
+# QGemm: the scale of C as a_scale * b_scale.
+by_attributes("scale_of_the_product", sc=float(np.float32(0.03) * np.float32(0.07)))
 
 
 @deviation
@@ -111,10 +104,8 @@ def _quotients_of_a_table(asked: Deviating) -> Array:
     return np.ascontiguousarray(np.moveaxis(found, -1, axis) if asked.call.opset >= 13 else found)
 
 
-@deviation
-def order_of_integers(asked: Deviating) -> tuple[Expected, ...]:
-    """ArgMax of the integers, of which the scale is forgotten."""
-    return asked.formula(s=1.0)
+# ArgMax of the integers, of which the scale is forgotten.
+by_attributes("order_of_integers", s=1.0)
 
 
 @deviation
@@ -176,46 +167,35 @@ def activations_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
     with np.errstate(all="ignore"):
         most = np.max(np.abs(parts), axis=1, keepdims=True, initial=0).astype(np.float32)
         held = np.where(most > 0, np.rint(parts * (np.float32(127) / most)) * (most / np.float32(127)), 0)
-    taken = Tensor(given.dtype, held.astype(given.array.dtype).reshape(shape))
-    return asked.formula(inputs={**asked.inputs, "A": taken})
+    return asked.formula(inputs=asked.having(A=held.astype(given.array.dtype).reshape(shape)))
 
 
-@deviation
-def variance_of_squares(asked: Deviating) -> tuple[Expected, ...]:
-    """LayerNormalization whatever the exponent of Pow is, and whichever of X and its mean is subtracted."""
-    return asked.formula(two=2.0, square=("d", "two"), power="Pow", centred=("X", "mean"))
+# LayerNormalization whatever the exponent of Pow is, and whichever of X and its mean is subtracted.
+by_attributes("variance_of_squares", two=2.0, square=("d", "two"), power="Pow", centred=("X", "mean"))
 
 
-@deviation
-def normalised_along_the_last_dimension(asked: Deviating) -> tuple[Expected, ...]:
-    """LayerNormalization of the last dimension, whatever its axis is."""
-    return asked.formula(axis=-1)
+# LayerNormalization of the last dimension, whatever its axis is.
+by_attributes("normalised_along_the_last_dimension", axis=-1)
 
 
-@deviation
-def exact_gelu(asked: Deviating) -> tuple[Expected, ...]:
-    """Gelu of constants that are near to its own."""
-    return asked.formula(root=1.4142135623730951, inverse=0.7071067811865476, one=1.0, half=0.5)
+# Gelu of constants that are near to its own.
+by_attributes("exact_gelu", root=1.4142135623730951, inverse=0.7071067811865476, one=1.0, half=0.5)
 
 
-@deviation
-def exact_fast_gelu(asked: Deviating) -> tuple[Expected, ...]:
-    """FastGelu of constants that are near to its own."""
-    return asked.formula(root=0.7978845834732056, cubic=0.044714998453855515)
+# FastGelu of constants that are near to its own.
+by_attributes("exact_fast_gelu", root=0.7978845834732056, cubic=0.044714998453855515)
 
 
-@deviation
-def shape_of_x(asked: Deviating) -> tuple[Expected, ...]:
-    """QuickGelu has the shape of X, though a constant with more dimensions is multiplied by it."""
-    return asked.formula(first=("X", "alpha"))
+# QuickGelu has the shape of X, though a constant with more dimensions is multiplied by it.
+by_attributes("shape_of_x", first=("X", "alpha"))
 
 
 @deviation
 def mask_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
     """Attention: a mask of floats is truncated to integers, of which those above 0 keep an element."""
-    mask = asked.inputs["mask"]
-    kept = (np.trunc(mask.array) > 0).astype(mask.array.dtype)
-    return asked.formula(inputs={**asked.inputs, "mask": Tensor(mask.dtype, kept)})
+    mask = asked.inputs["mask"].array
+    kept = (np.trunc(mask) > 0).astype(mask.dtype)
+    return asked.formula(inputs=asked.having(mask=kept))
 
 
 @deviation

@@ -1,4 +1,4 @@
-"""What is given in place of recurrent layers."""
+"""Deviating results of recurrent layers."""
 # ruff: noqa: N803 - inputs have the names that ONNX gives them
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is given in place of reductions, of sums of products, and of what goes along an axis."""
+"""Deviating results of reductions, of sums of products, and of operators along an axis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Exact, Expected, nearest
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.products.convolving import TRANSPOSED
 
 
@@ -36,22 +36,16 @@ def maximum_without_nan(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     """TopK: of K the lower 32 bits count."""
-    k = asked.inputs["K"]
-    return asked.formula(
-        inputs={**asked.inputs, "K": Tensor(k.dtype, k.array.astype(np.int32).astype(np.int64))}
-    )
+    k = asked.inputs["K"].array
+    return asked.formula(inputs=asked.having(K=k.astype(np.int32).astype(np.int64)))
 
 
-@deviation
-def summed(asked: Deviating) -> tuple[Expected, ...]:
-    """Losses: any reduction but none and mean is sum."""
-    return asked.formula(reduction="sum")
+# Losses: any reduction but none and mean is sum.
+by_attributes("summed", reduction="sum")
 
 
-@deviation
-def whole_bias(asked: Deviating) -> tuple[Expected, ...]:
-    """Gemm: C in place of beta * C."""
-    return asked.formula(beta=1.0)
+# Gemm: C in place of beta * C.
+by_attributes("whole_bias", beta=1.0)
 
 
 @deviation
@@ -68,4 +62,4 @@ def nan_passed_over(asked: Deviating) -> tuple[Expected, ...]:
     name, x = next(iter(asked.inputs.items()))
     least = {"ReduceMin": np.inf, "MaxRoiPool": np.finfo(x.array.dtype).min}.get(asked.operator.name, -np.inf)
     passed = np.where(np.isnan(x.array), least, x.array).astype(x.array.dtype)
-    return asked.formula(inputs={**asked.inputs, name: Tensor(x.dtype, passed)})
+    return asked.formula(inputs=asked.having(**{name: passed}))

@@ -1,4 +1,4 @@
-"""What is given in place of resized tensors."""
+"""Deviating results of resizing and grid sampling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation, settled
 from harness.operators.formulas import values
 from harness.operators.image.resize_axes import axes, chosen, numbers
 
@@ -42,10 +42,9 @@ def kept_extents_copied(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def kept_axes_copied(asked: Deviating) -> tuple[Expected, ...]:
     """Resize: an axis whose extent stays has the scale 1."""
-    scales = asked.inputs["scales"]
+    scales = asked.inputs["scales"].array
     stays = np.array([axis.resized == axis.original for axis in axes(asked.call)])
-    copied = Tensor("float32", np.where(stays, np.float32(1), scales.array))
-    return asked.formula(inputs={**asked.inputs, "scales": copied})
+    return asked.formula(inputs=asked.having(scales=np.where(stays, np.float32(1), scales)))
 
 
 @deviation
@@ -80,10 +79,8 @@ def not_resized(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(asked.inputs["X"]),)
 
 
-@deviation
-def keys_cubic(asked: Deviating) -> tuple[Expected, ...]:
-    """Upsample: cubic as Resize has it, with the coefficient -0.75."""
-    return asked.formula(cubic_coeff_a=-0.75)
+# Upsample: cubic as Resize has it, with the coefficient -0.75.
+by_attributes("keys_cubic", cubic_coeff_a=-0.75)
 
 
 @deviation
@@ -95,9 +92,9 @@ def far_places_lost(asked: Deviating) -> tuple[Expected, ...]:
     place = np.abs(values(grid) + 1.0) * per_unit
     beyond = place > 2.0**62
     moved = np.where(beyond, np.array(-1, grid.array.dtype), grid.array)
-    (found,) = asked.formula(inputs={**asked.inputs, "grid": Tensor(grid.dtype, moved)})
+    (found,) = asked.formula(inputs=asked.having(grid=moved))
     if not isinstance(found, Approx) or "cubic" in str(call.parameter("mode")):
         return (found,)
     alike = place >= (2.0**53 if grid.dtype == "float64" else 2.0**24)
     lost = (alike & ~beyond).any(-1)[:, None]
-    return (Approx(found.dtype, np.where(lost, 0.0, found.value), np.where(lost, 0.0, found.bound)),)
+    return (settled(found, lost, 0.0),)

@@ -1,4 +1,4 @@
-"""What is given in place of texts and what is found in them."""
+"""Deviating results of operators on texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, by_attributes, deviation
 
 
 @deviation
@@ -39,10 +39,8 @@ def weights_by_coordinate(asked: Deviating) -> tuple[Expected, ...]:
     return (Approx(found.dtype, found.value, bound),)
 
 
-@deviation
-def texts_alone(asked: Deviating) -> tuple[Expected, ...]:
-    """TfIdfVectorizer: the pool is pool_strings."""
-    return asked.formula(without=("pool_int64s",))
+# TfIdfVectorizer: the pool is pool_strings.
+by_attributes("texts_alone", without=("pool_int64s",))
 
 
 @deviation

@@ -1,5 +1,5 @@
-"""Calls beside a base call that change the buffer of a tensor, on each side of the sentences of
-DML_BUFFER_TENSOR_DESC, whatever the operator."""
+"""Calls beside a base call that change the buffer of a tensor of any operator, on each side of the sentences of
+DML_BUFFER_TENSOR_DESC."""
 
 from __future__ import annotations
 

@@ -25,8 +25,7 @@ _PER_DIMENSION = frozenset({"uint_array", "int_array", "float_array"})
 
 
 class CallChange(NamedTuple):
-    """What a case does otherwise than its base: members of tensors by name, or a DimensionCount for all of
-    them.
+    """The difference of a case from its base: members of tensors by name, or a DimensionCount for all of them.
 
     `rule` is the sentence that it breaks (None for a valid one), `section` the part of the document that has
     it; `document` names another page than the operator's.
@@ -52,7 +51,7 @@ def changes(operator: DirectmlOperator, base: Description, paddable: bool) -> It
 
 
 def broken(operator: DirectmlOperator, call: Description) -> Iterator[tuple[str, Constraint]]:
-    """Yield what a call breaks: `dtype`, `dimension_count` or `sizes` with the constraint."""
+    """Yield the constraints that a call breaks, each after `dtype`, `dimension_count` or `sizes`."""
     for constraint in operator.constraints:
         tensors = [tensor for _, tensor in _named(call, constraint.of)]
         for what in constraint.same:

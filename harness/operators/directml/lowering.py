@@ -26,7 +26,7 @@ _PLAIN = DirectmlOptions()
 
 
 class NotExpressible(Exception):
-    """DirectML's API has no way to write a case; the message says what it lacks."""
+    """DirectML's API has no way to write a case; the message names the gap."""
 
 
 def directml_call(case: Case, call: Call) -> DirectmlCall:

@@ -30,8 +30,8 @@ def divide(a: Any, b: Any) -> Any:
 
 
 def modulo(a: Any, b: Any, fmod: int) -> Any:
-    """Take the remainder by the formula above. What is left of A after whole B is exact in binary; adding B
-    once more may round."""
+    """Take the remainder by the formula above. The rest of A after whole B is exact in binary; adding B once more may
+    round."""
     if not isinstance(a, Bounded):
         return np.fmod(a, b) if fmod else np.mod(a, b)
     value = np.fmod(a.value, b.value)

@@ -137,8 +137,8 @@ def _whole(texts: Array, storage: str) -> Array:
 
 
 def _rounded(integers: Array, to: str) -> Array:
-    """Round integers once, those of 64 bits too, which float64 does not hold: what it would drop is kept as
-    an odd last bit."""
+    """Round integers once, also of 64 bits, which float64 does not hold: the bits that it would drop become an odd
+    last bit."""
     if to == "float64" or integers.dtype.itemsize < 8:
         return integers.astype(np.float64) if to == "float64" else encode(to, integers.astype(np.float64))
     near = integers.astype(np.float64)

@@ -54,7 +54,7 @@ def relu(x: Array) -> Array | Either:
 
 
 def thresholded_relu(x: Array, alpha: float) -> Array:
-    """Keep what is above alpha."""
+    """Keep the elements above alpha."""
     return np.where(x > alpha, x, x.dtype.type(0))
 
 

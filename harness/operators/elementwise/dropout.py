@@ -1,4 +1,4 @@
-"""Dropout in inference: its input unchanged, and a mask of what was kept, everything."""
+"""Dropout in inference: its input unchanged, and a mask that keeps every element."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Dropping(Computing):
         return ()
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Training, whose results are random, and a ratio out of range, of which ONNX Runtime says so in every mode."""
+        """Say that it trains, whose results are random, or that the ratio is out of range, as ONNX Runtime does in
+        every mode."""
         if call.parameter("training_mode", False):
             return "in training the results are random"
         return None if 0 <= _ratio(call) < 1 else "ratio in [0, 1)"

@@ -17,7 +17,7 @@ from harness.operators.formulas import bounded
 
 
 def erf_of_reals(x: Any) -> Bounded:
-    """Return the error function; of integers ONNX does not say what becomes of a result that is none."""
+    """Return the error function of real numbers; ONNX leaves open how its result becomes an integer."""
     if not isinstance(x, Bounded):
         raise Undefined("what becomes of a result that is no integer")
     found: Bounded = erf(x)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import encode
 from harness.operators import broadcasting
 from harness.operators.base import (
     Call,
@@ -24,7 +25,7 @@ from harness.operators.base import (
     Shape,
     ValueKind,
 )
-from harness.operators.binary_floats import encode, halfway_values, patterns_of, special_patterns
+from harness.operators.binary_floats import halfway_values, patterns_of, special_patterns
 from harness.operators.computing import Computing
 
 _LISTS = ("nans", "infinities", "zeros")
@@ -47,7 +48,7 @@ def floats(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
         return np.array(drawn.view(storage).reshape(shape))
     if kind == "ordinary":
         quarters = np.frombuffer(entropy, "<u4", count) % 801
-        return encode(quarters / 4.0 - 100.0, dtype).reshape(shape)
+        return encode(dtype, quarters / 4.0 - 100.0).reshape(shape)
     if kind in _LISTS:
         listed = patterns_of(kind, dtype)
         return np.asarray(listed[np.frombuffer(entropy, "<u4", count) % listed.size].reshape(shape))
@@ -177,8 +178,7 @@ def broadcast_call(
 
 
 def decides(choice: Callable[[Call], str | None]) -> Callable[[str | None, Call], DirectmlCall | None]:
-    """Make the lowering of an operator of which a call decides the DirectML operator, or that there is
-    none."""
+    """Make the lowering of an operator whose call decides the DirectML operator, or that there is none."""
 
     def lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
         chosen = choice(call)

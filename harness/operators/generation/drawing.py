@@ -1,4 +1,4 @@
-"""Operators that draw their results: what is promised is a law, not values.
+"""Operators that draw their results, for which ONNX promises a law, not values.
 
 A graph of one has a second node with another seed, `output_other`, and where a seed is given a third with the
 same, `output_again`, whose elements are to be the same to the bit. How a law is judged, `laws` says.
@@ -13,9 +13,9 @@ from math import isfinite
 import numpy as np
 
 from harness.model.case import Tensor, Value
-from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.expected import Expected, OfLaw
-from harness.model.float_formats import Float64, decode, encode
+from harness.model.float_formats import decode, encode
 from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
 from harness.operators.generation.laws import Bernoulli, Law, Multinomial, Normal, Uniform, doubtful, related
 
@@ -42,24 +42,20 @@ class Judge:
     role: int
 
     def __call__(self, actual: Tensor, outputs: Sequence[Tensor]) -> str | None:
-        """Say what is wrong with an output, beside the graph's others."""
+        """Name the fault of an output, beside the graph's others."""
         if self.role == 2 and outputs:
             same = actual.array.tobytes() == outputs[0].array.tobytes()
             return None if same else "a node with the same seed drew other elements"
-        values = _numbers(actual)
+        values = decode(*actual)
         if wrong := doubtful(self.law, values):
             return wrong
         if self.role == 1 and outputs:
-            first = _numbers(outputs[0])
+            first = decode(*outputs[0])
             differs = isinstance(self.law, (Normal, Uniform)) and self.law.varies and values.size >= _ENOUGH
             if differs and (values == first).all():
                 return "a node with another seed drew the same elements"
             return related(self.law, first, values)
         return None
-
-
-def _numbers(tensor: Tensor) -> Float64:
-    return decode(tensor.dtype, tensor.array) if tensor.dtype != "bool" else tensor.array.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -73,8 +69,7 @@ class LawOracle:
         found = []
         for role in range(len(call.outputs)):
             values = law.sample(np.random.default_rng(role % 2), _shape(call))
-            array = encode(dtype, values) if DTYPES[dtype].is_float else values.astype(DTYPES[dtype].storage)
-            found.append(OfLaw(Tensor(dtype, array), Judge(law, dtype, role), str(law)))
+            found.append(OfLaw(Tensor(dtype, encode(dtype, values)), Judge(law, dtype, role), str(law)))
         return tuple(found)
 
 
@@ -101,11 +96,11 @@ def _uniform(call: Call, _: Mapping[str, Tensor]) -> Law:
 
 
 def _bernoulli(_: Call, inputs: Mapping[str, Tensor]) -> Law:
-    return Bernoulli(_numbers(inputs["input"]))
+    return Bernoulli(decode(*inputs["input"]))
 
 
 def _multinomial(_: Call, inputs: Mapping[str, Tensor]) -> Law:
-    return Multinomial(_numbers(inputs["input"]))
+    return Multinomial(decode(*inputs["input"]))
 
 
 class Seeded(Family):

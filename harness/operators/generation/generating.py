@@ -10,9 +10,10 @@ import numpy as np
 
 from harness.model.case import TensorValue
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.float_formats import encode
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, DirectmlCall, Entropy, Operator, Shape, ValueKind
-from harness.operators.binary_floats import decode_bfloat16, encode
+from harness.operators.binary_floats import decode_bfloat16
 from harness.operators.bounded import Bounded
 from harness.operators.bounded.sums import prefix_sums
 from harness.operators.data_movement.indexing import INDEX_KINDS, Indexing
@@ -27,16 +28,6 @@ from harness.operators.formulas import bounded, moved
 # OneHot:          output[..., d, ...] = values[1] where indices[...] is d or d - depth, else values[0]
 
 
-def _numbers(dtype: str, numbers: Any) -> Array:
-    """Return numbers in the storage of an element type."""
-    array = np.asarray(numbers)
-    return (
-        encode(array.astype(np.float64), dtype)
-        if DTYPES[dtype].is_float
-        else array.astype(DTYPES[dtype].storage)
-    )
-
-
 def constant(call: Call) -> Array:
     """The attribute that is given: a tensor, a sparse one with its zeros, one number or text, or a list of them."""
     (value,) = call.attributes.values()
@@ -48,7 +39,7 @@ def constant(call: Call) -> Array:
 def eye_like(input: Array, call: Call, k: int) -> Array:
     """A diagonal of ones; one that lies outside of the matrix is none."""
     rows, columns = input.shape
-    return _numbers(call.outputs[0], np.eye(rows, columns, max(-rows, min(k, columns))))
+    return encode(call.outputs[0], np.eye(rows, columns, max(-rows, min(k, columns))))
 
 
 def constant_of_shape(input: Array, value: TensorValue | None = None) -> Array:
@@ -241,7 +232,7 @@ class OneHot(Indexing):
             return elements.choose(kind, dtype, shape_, entropy)
         if DTYPES[dtype].is_float:
             whole = call._replace(inputs={**call.inputs, name: call.inputs[name]._replace(dtype="int64")})
-            return encode(super().generate(operator, kind, name, whole, entropy).astype(np.float64), dtype)
+            return encode(dtype, super().generate(operator, kind, name, whole, entropy).astype(np.float64))
         return super().generate(operator, kind, name, call, entropy)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:

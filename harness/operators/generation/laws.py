@@ -151,7 +151,7 @@ class Uniform(_Continuous):
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """1 with a probability of its own for each element, else 0."""
+    """1 with a probability of its own for each element, 0 otherwise."""
 
     chances: Float64
 
@@ -230,8 +230,8 @@ class Multinomial:
 
 
 def doubtful(law: Law, values: Float64) -> str | None:
-    """Say what is wrong with drawn elements: one that cannot be, an event too often or too seldom, elements that
-    follow from others. None where nothing is."""
+    """Name the fault of drawn elements: one that cannot be, an event too often or too seldom, elements that follow
+    from others. None where there is none."""
     if not values.size:
         return None
     possible = law.possible(values)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Operator, Relation, Shape, Undefined, ValueKind
-from harness.operators.binary_floats import encode
 from harness.operators.bounded import (
     Arithmetic,
     Bounded,
@@ -25,6 +25,7 @@ from harness.operators.bounded import (
     number,
     stack,
     take,
+    where,
 )
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -75,8 +76,8 @@ def grid_sample(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Ex
 
 
 def _place(n: Bounded, length: int, call: Call) -> tuple[Bounded, NDArray[np.bool_]]:
-    """Return x by the formula above, and where nothing says what it is. It has no error where float32 holds all that it is
-    made of. However far outside of X it lies, it has the same zeros or border about it, and is held nearby."""
+    """Return x by the formula above, and the places where no document defines it. It has no error where float32 holds
+    all its terms. However far outside of X it lies, it has the same zeros or border about it, and is held nearby."""
 
     def x(n: Any) -> Any:
         if call.attributes["align_corners"]:
@@ -142,9 +143,7 @@ def _weighted(call: Call, x: Bounded, places: list[Bounded], mode: str) -> Bound
         weight = exact_where(filter_(exact_where(away, exact)), exact)
         held, zero = _held(call, indices, length)
         taps.append(held)
-        weights.append(
-            Bounded(np.where(zero, 0.0, weight.value), np.where(zero, 0.0, weight.error), x.arithmetic)
-        )
+        weights.append(where(zero, 0.0, weight))
     points = max(1, _BLOCK // max(1, prod(x.shape[:2]) * len(offsets) ** len(places)))
     parts = [slice(first, first + points) for first in range(0, places[0].shape[1], points)]
     sums = [
@@ -193,14 +192,14 @@ class GridSampling(Computing):
         dtype = call.inputs[name].dtype
         if kind == "far":
             first, step, count = (8, 1, 8) if dtype == "float16" else (26, 5, 20)
-            return encode(np.where(raw >> 16 & 1, -1.0, 1.0) * 2.0 ** (first + step * (raw % count)), dtype)
+            return encode(dtype, np.where(raw >> 16 & 1, -1.0, 1.0) * 2.0 ** (first + step * (raw % count)))
         if kind != "halves":
             step = 128 if kind == "inside" else 32
-            return encode((raw % 257 - 128) / step, dtype)
+            return encode(dtype, (raw % 257 - 128) / step)
         lengths = np.array(call.first.shape[:1:-1])
         x = raw % (2 * lengths + 3) / 2 - 1
         corners = call.attributes.get("align_corners")
-        return encode(2 * x / np.maximum(lengths - 1, 1) - 1 if corners else (2 * x + 1) / lengths - 1, dtype)
+        return encode(dtype, 2 * x / np.maximum(lengths - 1, 1) - 1 if corners else (2 * x + 1) / lengths - 1)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Ranks, extents, and the names of modes."""

@@ -1,4 +1,4 @@
-"""NonMaxSuppression: the boxes of the greatest scores of which none overlaps another too much."""
+"""NonMaxSuppression: the boxes of the greatest scores, none of which overlaps another too much."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from harness.operators.formulas import decided
 
 
 def non_max_suppression(boxes: Array, scores: Array, call: Call, center_point_box: int) -> Array:
-    """Select by the rule above, in exact arithmetic; Undefined of what is no rectangle, no score, or no limit."""
+    """Select by the rule above, in exact arithmetic; Undefined for boxes that are no rectangles, for NaN, and for a
+    limit below 0."""
     most, overlap, least = limits(call)
     if not np.isfinite(boxes).all() or (center_point_box and (boxes[..., 2:] < 0).any()):
         raise Undefined("how boxes overlap that are not finite, or whose extents are below 0")
@@ -161,7 +162,7 @@ class Suppressing(Family):
         return None
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """As many as are selected."""
+        """Return [boxes, 3] for the boxes that are selected."""
         return ((UNKNOWN, 3),)
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:

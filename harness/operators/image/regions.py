@@ -11,8 +11,8 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
-from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing
 from harness.operators.formulas import values
 
@@ -105,19 +105,19 @@ class OnRegions(Computing):
         raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
         if name == "rois":
             if self.broken_rule(operator, call) is not None or not prod(shape) or not prod(call.first.shape):
-                return encode(raw % 4 + 0.0, dtype).reshape(shape)
+                return encode(dtype, raw % 4 + 0.0).reshape(shape)
             pixels = (call.first.shape[2] - self.inclusive, call.first.shape[3] - self.inclusive)
             found = regions(kind, raw[:, -4:], pixels, self.output(call))
             found = found / call.parameter("spatial_scale")
             before = raw[:, :-4] % call.first.shape[0]
-            return encode(np.concatenate([before, found], 1), dtype).reshape(shape)
+            return encode(dtype, np.concatenate([before, found], 1)).reshape(shape)
         if kind == LEVEL.name:
             planes = np.arange(prod(shape[:2])).reshape(*shape[:2], 1, 1) + raw[:1, :1, :1, :1] % 7
-            return encode(np.broadcast_to(planes + 1.0, shape), dtype).reshape(shape)
+            return encode(dtype, np.broadcast_to(planes + 1.0, shape)).reshape(shape)
         if kind == PEAKED.name:
             found = raw % 17 - 8.0
             found[..., shape[2] // 2, shape[3] // 2] = 100 + raw[..., 0, 0] % 17
-            return encode(found, dtype).reshape(shape)
+            return encode(dtype, found).reshape(shape)
         return super().generate(operator, kind, name, call, entropy)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
@@ -179,7 +179,7 @@ class Aligning(OnRegions):
         return super().applies(operator, kind, name, call)
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose indices of the batch, one of which may be illegal."""
+        """Choose indices of the batch, of which one may be illegal."""
         if name != "batch_indices":
             return super().generate(operator, kind, name, call, entropy)
         dtype, shape = call.inputs[name]

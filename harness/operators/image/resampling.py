@@ -1,5 +1,5 @@
-"""What operators that interpolate share: the weights of an axis, in float32 with a bound, and what they make
-of a tensor.
+"""Interpolation, shared by operators: the weights of an axis, in float32 with a bound, and the weighted sums of a
+tensor.
 
 Coordinates and weights are float32 whatever the elements are, since ONNX's scales are. A coordinate carries
 the error of its formula in the declared arithmetic (`bounded`), and from it follows that of its weights.
@@ -17,7 +17,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import Float64
-from harness.operators.bounded import Arithmetic, Bounded, choose, contracted, maximum, number
+from harness.operators.bounded import Arithmetic, Bounded, choose, contracted, maximum, number, where
 
 Filter = Callable[[Bounded], Bounded]
 """Takes distances, which are not negative; returns weights."""
@@ -80,17 +80,11 @@ def weights(
         found = exact_where(found, fine[:, None])
     within = (indices >= 0) & (indices < extent)
     if exclude:
-        found = Bounded(
-            np.where(within, found.value, 0.0), np.where(within, found.error, 0.0), found.arithmetic
-        )
+        found = where(within, found, 0.0)
     if stretch is not None or exclude:
         divided = found / found.sum(axis=1, keepdims=True)
         whole = fine & (found.value.sum(axis=1) == 1) & exact
-        found = Bounded(
-            np.where(whole[:, None], found.value, divided.value),
-            np.where(whole[:, None], found.error, divided.error),
-            found.arithmetic,
-        )
+        found = where(whole[:, None], found, divided)
     held = np.clip(indices, 0, extent - 1)
     folded = np.zeros((2, len(found), extent))
     for column, target in enumerate(held):
@@ -116,8 +110,8 @@ def fine_fraction(values: Any) -> NDArray[np.bool_]:
 
 # y[.., o, ..] = sum over i of w[o, i] x[.., i, ..]
 def weighted(x: Bounded, axis: int, w: Bounded, reach: int) -> Bounded:
-    """Sum along an axis by the formula above; weights that are binary fractions without error are taken for
-    whole numbers, of which sums are exact. The filter reaches so many elements to either side."""
+    """Sum along an axis by the formula above; weights that are binary fractions without error are taken for whole
+    numbers, whose sums are exact. The filter reaches `reach` elements to either side."""
     count = int((w.value != 0).sum(axis=1).max(initial=0)) + 1
     factor = 2.0**12
     if not w.error.any() and (w.value * factor == np.rint(w.value * factor)).all():
@@ -186,8 +180,8 @@ def taken(tensor: Tensor, arithmetic: Arithmetic) -> Bounded:
 
 
 def given(dtype: str, found: Bounded) -> Expected:
-    """Return what an output is held against: a float within its bound, an integer next to the value that was
-    computed, since ONNX does not say how it is rounded."""
+    """Return the expected output: a float within its bound, or an integer next to the computed value, since ONNX does
+    not define the rounding."""
     if DTYPES[dtype].is_float:
         return found.stored(dtype)
     kind = DTYPES[dtype].storage

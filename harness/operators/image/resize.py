@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.case import Tensor
-from harness.model.dtypes import DTYPES
 from harness.model.expected import Expected
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Operator, Shape
-from harness.operators.binary_floats import encode
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, number
 from harness.operators.computing import Computing
 from harness.operators.image import resampling
@@ -126,13 +125,7 @@ def _along(mask: Mask, n: int, rank: int) -> Mask:
 
 def _extrapolated(call: Call, dtype: str) -> Any:
     value = call.attributes.get("extrapolation_value", 0.0)
-    if dtype == "string":
-        return ""
-    return (
-        encode(np.array(value), dtype)
-        if DTYPES[dtype].is_float
-        else np.array(value).astype(DTYPES[dtype].storage)
-    )
+    return "" if dtype == "string" else encode(dtype, value)
 
 
 def outputs(call: Call) -> tuple[Shape, ...]:

@@ -43,7 +43,7 @@ class ResizedAxis(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Whether the axis stays as it is: its scale is 1, and all of it is taken."""
+        """Say whether the axis stays as it is: its scale is 1, and all of it is taken."""
         return self.scale == 1 and self.resized == self.original and (self.start, self.end) == (0.0, 1.0)
 
     @property
@@ -67,7 +67,7 @@ def chosen(call: Call) -> Shape:
 
 
 def numbers(call: Call, name: str) -> tuple[float, ...] | None:
-    """Return scales, sizes or roi as float32 holds them; None for what is left out or has no element."""
+    """Return scales, sizes or roi as float32 holds them; None where an input is left out or has no element."""
     given = call.parameter(name)
     if given is None or given == ():
         return None

@@ -1,4 +1,4 @@
-"""What ONNX forbids a call of Resize or Upsample, and what it leaves open."""
+"""Calls of Resize or Upsample that ONNX forbids, and those whose result it leaves open."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ from harness.operators.machine_learning.tree_ensembles import (
 
 
 def _as_float32(formula: Formula) -> Any:
-    """Make the oracle of a formula that computes in float32, whatever its inputs are."""
+    """Make the oracle of a formula that computes in float32 for inputs of any type."""
     oracle = FormulaOracle(formula, "bounded")
 
     def judged(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:

@@ -1,4 +1,4 @@
-"""The machines of ai.onnx.ml that weigh what a row has: linear ones, and those of support vectors."""
+"""The machines of ai.onnx.ml that weigh the features of a row: linear ones, and those of support vectors."""
 # ruff: noqa: N803 - inputs have the names that ONNX gives them
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.model.dtypes import Array
 from harness.operators.base import Call, Undefined
 from harness.operators.bounded import Bounded, sigmoid
 from harness.operators.formulas import Either
-from harness.operators.functions import softmax
+from harness.operators.normalization.softmaxes import softmax
 
 POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 """The transforms in the order of their numbers in TreeEnsemble."""

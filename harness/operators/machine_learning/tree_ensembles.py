@@ -150,7 +150,7 @@ def tree_ensemble(X: Bounded, n_targets: int, post_transform: int, call: Call) -
 
 
 def sets_of(call: Call) -> list[list[float]]:
-    """Return the sets of membership_values, behind each of which a NaN may stand."""
+    """Return the sets of membership_values, which a NaN separates."""
     sets: list[list[float]] = [[]]
     for value in listed_tensor(call.parameter("membership_values", ())):
         if np.isnan(value):

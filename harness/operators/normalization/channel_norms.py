@@ -43,9 +43,9 @@ def _scaled(x: Bounded, mean: Bounded, square: Bounded, weight: Bounded, bias: B
 
 
 def _rounding(x: Bounded, mean: Bounded, factor: Bounded, bias: Bounded) -> Float64:
-    """Return how far X * factor + (B - mean * factor) is from (X - mean) * factor + B for one factor and mean, whatever
-    errors these have: the same in both products, they are those of the latter. What is left is the rounding of sums and
-    products of this size."""
+    """Return the distance of X * factor + (B - mean * factor) from (X - mean) * factor + B for one factor and mean.
+    The errors of these are the same in both products, and those of the latter; the rounding of sums and products
+    of this size remains."""
     x, mean, factor, bias = (
         Bounded(np.abs(each.value) + each.error, np.zeros(each.shape), x.arithmetic)
         for each in (x, mean, factor, bias)
@@ -110,7 +110,8 @@ def batch_norm(
 
 
 class Channels(NamedTuple):
-    """What differs: the extent of the vectors, the least rank of X, and the members of a call of DirectML."""
+    """The differences of operators: the extent of the vectors, the least rank of X, and the members of a call of
+    DirectML."""
 
     extent: Callable[[Call], int] = lambda call: call.first.shape[1] if len(call.first.shape) > 1 else 1
     rank: int = 3
@@ -143,11 +144,11 @@ class ChannelNormalising(Conditioned):
         return None if fits else "scale, bias and statistics have an element for each channel or group"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """That of X, and of statistics an element for each channel."""
+        """Return the shape of X, and for statistics an element for each channel."""
         return (call.first.shape, *call.shapes[3:])
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """As the operator says; training has no operator."""
+        """Return the operator's own call; training has none."""
         if (
             candidate is None
             or call.parameter("training_mode", 0)

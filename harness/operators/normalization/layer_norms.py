@@ -80,14 +80,14 @@ class LayerNormalising(Conditioned):
         return None if fits else "scale and bias can be broadcast to X, in one direction"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """That of X, and for the statistics one with the normalised axes of the extent 1."""
+        """Return the shape of X, and for the statistics one with the normalised axes of the extent 1."""
         shape = call.first.shape
         place = call.parameter("axis") % max(1, len(shape))
         kept = (*shape[:place], *(1,) * len(shape[place:]))
         return (shape, kept, kept)[: operator.options]
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """That of X, and for the statistics the type that they are computed in."""
+        """Return the type of X, and for the statistics the type that they are computed in."""
         stashed = STASHED.get(call.parameter("stash_type", 1))
         return (None, stashed, stashed)[: operator.options]
 

@@ -10,16 +10,27 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators import functions
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, all_axes
+from harness.operators.bounded import Bounded, exp, log
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import Formula, bounded, decided
 
-# Softmax and LogSoftmax: `functions.softmax`, `functions.log_softmax`
 # Hardmax: 1 if the element is the first maximum along `axis`, 0 otherwise
 
 FLATTENING = 13
 """The version before which the input is taken for a matrix, its rows from `axis` on."""
+
+
+# S(x, axis) = exp(x - max(x)) / sum(exp(x - max(x)))              (Softmax, version 13: along one axis)
+def softmax(x: Bounded, axis: int) -> Bounded:
+    e = exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+# log(S(x, axis)) = x - max(x) - log(sum(exp(x - max(x))))          (LogSoftmax, version 13)
+def log_softmax(x: Bounded, axis: int) -> Bounded:
+    d = x - x.max(axis, keepdims=True)
+    return d - log(exp(d).sum(axis, keepdims=True))
 
 
 def _hardmax(x: Array, axis: int) -> Array:
@@ -69,7 +80,7 @@ def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
 
 NORMALISING = Normalising()
 OPERATORS = (
-    Operator("Softmax", NORMALISING, bounded(along(functions.softmax), (0, 1)), lower=_lowered),
-    Operator("LogSoftmax", NORMALISING, bounded(along(functions.log_softmax), (-np.inf, 0)), lower=_lowered),
+    Operator("Softmax", NORMALISING, bounded(along(softmax), (0, 1)), lower=_lowered),
+    Operator("LogSoftmax", NORMALISING, bounded(along(log_softmax), (-np.inf, 0)), lower=_lowered),
     Operator("Hardmax", NORMALISING, decided(along(_hardmax)), lower=_lowered),
 )

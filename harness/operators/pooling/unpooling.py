@@ -83,12 +83,12 @@ class Unpooling(Windowed):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"I": ("same", "unlike")}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
-        """That of X."""
+        """Return the shape of X, longer by one element for `unlike`."""
         x = call.first.shape
         return (*x[:-1], x[-1] + 1) if relation == "unlike" else x
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
-        """For output_shape the inferred shape, and one with a row and a column more; else those of
+        """Return for output_shape the inferred shape, and one with a row and a column more; otherwise the choices of
         windows."""
         if attribute != "output_shape":
             return super().domain(operator, attribute, call)
@@ -146,7 +146,7 @@ class Unpooling(Windowed):
         return INSIDE if ((places < 0) | (places >= prod(unpooled(call)))).any() else None
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """What is unpooled."""
+        """Return the unpooled shape."""
         return (call.first.shape if self.broken_rule(operator, call) else unpooled(call),)
 
 

@@ -1,4 +1,4 @@
-"""CausalConvWithState: each channel's windows of what was before and is now, times its own filter."""
+"""CausalConvWithState: each channel's windows of past and present elements, times its own filter."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from harness.operators import functions
 from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, concatenate, number, sigmoid
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
+from harness.operators.products.convolutions import convolution
 
 # padded        = past_state, or zeros, followed by input, along the length
 # output        = f(sum over n of padded[b, c, t + n] weight[c, 0, n] + bias[c])      f: x, or x sigmoid(x) for silu, swish
@@ -34,7 +34,7 @@ def causal_conv(
     )
     padded = concatenate([before, input], axis=2)
     nothing = not input.shape[2]
-    y = input if nothing else functions.conv(padded, weight, bias, (1,), (0, 0), (1,), input.shape[1])
+    y = input if nothing else convolution(padded, weight, bias, (1,), (0, 0), (1,), input.shape[1])
     return y if activation == "none" else y * sigmoid(y), padded[:, :, padded.shape[2] - kept :]
 
 
@@ -84,7 +84,7 @@ class CausalConvolving(Computing):
         return 2
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """That of input, and that of the state."""
+        """Return the shape of the input, and that of the state."""
         x, weight = call.shapes[:2]
         wrong = self.broken_rule(operator, call) is not None
         return (x, x if wrong else (*x[:2], weight[2] - 1))

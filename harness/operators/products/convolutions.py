@@ -2,32 +2,121 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators import functions
+from harness.model.float_formats import Float64
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.bounded import Bounded, concatenate, contracted, pad, split
+from harness.operators.bounded.number import Mask
 from harness.operators.formulas import bounded, decided
 from harness.operators.pooling.windows import members, widened, window
 from harness.operators.products.convolving import CONVOLVING, TRANSPOSED, Convolving, weights
 
 
 def conv(X: Any, W: Any, group: int, call: Call, B: Any = None) -> Any:  # noqa: N803 - as ONNX calls them
-    """Convolve as `functions.conv` writes the formula."""
+    """Convolve by the formula below."""
     found = window(call, W.shape[2:])
-    return functions.conv(X, W, B, found.strides, found.pads, found.dilations, group)
+    return convolution(X, W, B, found.strides, found.pads, found.dilations, group)
 
 
+# Y[n, m, o] = sum over c, k of X[n, c, o * stride + k * dilation - pad] W[m, c, k] + B[m]         (Conv, in each group)
+def convolution(
+    x: Bounded,
+    w: Bounded,
+    b: Bounded | None,
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    group: int,
+) -> Bounded:
+    """`pads` are the begins of all spatial axes, then the ends; X is [N, C, spatial], W [M, C / group,
+    kernel], B [M]."""
+    spatial = x.ndim - 2
+    added = [(0, 0), (0, 0), *zip(pads[:spatial], pads[spatial:], strict=True)]
+    padded = pad(x, added)
+    parts = zip(split(padded, group, axis=1), split(w, group), strict=True)
+    y = concatenate(
+        [
+            contracted(lambda p, q: convolved(p, q, strides, dilations), p, q, prod(q.shape[1:]))
+            for p, q in parts
+        ],
+        axis=1,
+    )
+    if any(pads) and not np.isfinite(w.value).all():
+        # 0 times infinity in the padding: implementations may leave it out, which shows where no other product is NaN
+        inside = np.pad(np.ones(x.shape), added)
+
+        def touches(elements: Float64, marked: Mask) -> Mask:
+            parts = zip(np.split(elements, group, axis=1), np.split(marked * 1.0, group), strict=True)
+            return np.concatenate([convolved(p, q, strides, dilations) for p, q in parts], axis=1) > 0
+
+        shows = touches(1 - inside, ~np.isfinite(w.value)) & ~touches(inside, np.isnan(w.value))
+        y = Bounded(y.value, np.where(shows, np.inf, y.error), y.arithmetic)
+    return y if b is None else y + b.reshape(-1, *[1] * spatial)
+
+
+def convolved(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequence[int]) -> Float64:
+    """Sum windows of padded x [N, C, spatial] times w [M, C, kernel] over C and kernel: [N, M, output]."""
+    spatial = x.ndim - 2
+    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(x, reach, axis=tuple(range(2, x.ndim)))
+    taken = (
+        slice(None),
+        slice(None),
+        *(slice(None, None, s) for s in strides),
+        *(slice(None, None, d) for d in dilations),
+    )
+    over = (1, *range(2 + spatial, 2 + 2 * spatial))
+    return np.asarray(
+        np.moveaxis(np.tensordot(windows[taken], w, axes=(over, tuple(range(1, w.ndim)))), -1, 1)
+    )
+
+
+# Y[n, m, i * stride + k * dilation - pad] = sum over c, i, k of X[n, c, i] W[c, m, k] + B[m]   (ConvTranspose, in each group)
 def conv_transpose(X: Any, W: Any, group: int, call: Call, B: Any = None) -> Any:  # noqa: N803 - as ONNX calls them
-    """Convolve as `functions.conv_transpose` writes the formula."""
+    """Convolve by the formula above: X is [N, C, spatial], W [C, M / group, kernel], B [M], the output [N, M, extents]."""
     found = TRANSPOSED.window(call)
     begins = found.pads[: len(found.kernel)]
-    return functions.conv_transpose(
-        X, W, B, found.strides, begins, found.dilations, group, TRANSPOSED.extents(call)
-    )
+    reached = [pad + extent for pad, extent in zip(begins, TRANSPOSED.extents(call), strict=True)]
+    added = [
+        contracted(
+            lambda p, q: _scattered(p, q, found.strides, found.dilations, reached),
+            p,
+            q,
+            q.shape[0] * prod(q.shape[2:]),
+        )
+        for p, q in zip(split(X, group, axis=1), split(W, group), strict=True)
+    ]
+    kept = (slice(None), slice(None), *(slice(pad, None) for pad in begins))
+    y = concatenate(added, axis=1)[kept]
+    return y if B is None else y + B.reshape(-1, *[1] * (X.ndim - 2))
+
+
+def _scattered(
+    x: Float64, w: Float64, strides: Sequence[int], dilations: Sequence[int], extents: Sequence[int]
+) -> Float64:
+    """Add x [N, C, spatial] times w [C, M, kernel], summed over C, to [N, M, extents] at i * stride + k *
+    dilation, as far as it goes."""
+    spatial = x.shape[2:]
+    full = [
+        max((n - 1) * s + (k - 1) * d + 1, e)
+        for n, s, k, d, e in zip(spatial, strides, w.shape[2:], dilations, extents, strict=True)
+    ]
+    y = np.zeros((x.shape[0], w.shape[1], *full))
+    filters = np.moveaxis(w, (1, 0), (-2, -1))
+    planes = x.reshape(*x.shape[:2], prod(spatial))
+    for place in np.ndindex(*w.shape[2:]):
+        begins = [k * d for k, d in zip(place, dilations, strict=True)]
+        steps = (slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(begins, spatial, strides, strict=True))
+        taken = (slice(None), slice(None), *steps)
+        y[taken] += np.matmul(filters[place], planes).reshape(x.shape[0], w.shape[1], *spatial)
+    kept = (slice(None), slice(None), *(slice(0, e) for e in extents))
+    return np.asarray(y[kept])
 
 
 # y = the convolution of (x - x_zero_point), padded with 0, and (w - w_zero_point), in 32 bits
@@ -48,9 +137,7 @@ def integral(x: Array, w: Array, group: int, call: Call) -> Array:
     count = len(found.kernel)
     padded = np.pad(x, [(0, 0), (0, 0), *zip(found.pads[:count], found.pads[count:], strict=True)])
     parts = zip(np.split(padded, group, axis=1), np.split(w, group), strict=True)
-    return np.concatenate(
-        [functions.convolved(p, q, found.strides, found.dilations) for p, q in parts], axis=1
-    )
+    return np.concatenate([convolved(p, q, found.strides, found.dilations) for p, q in parts], axis=1)
 
 
 class IntegerConvolving(Convolving):

@@ -96,7 +96,7 @@ class Convolving(Windowed):
         return self.convolution(candidate, call, window(call, self.kernel(call)), 0, ())
 
     def convolution(self, name: str, call: Call, found: Window, direction: int, more: Shape) -> DirectmlCall:
-        """Make the call of a window, forward or backward, with so many elements `more` behind."""
+        """Make the call of a window, forward or backward, with `more` elements behind."""
         names, types = list(call.inputs), list(call.inputs.values())
         held = members(found)
         count = held["DimensionCount"]
@@ -174,7 +174,7 @@ class Transposed(Convolving):
         return tuple((extent - 1) * stride + beside + reach for extent, stride, beside, reach in terms)
 
     def extents(self, call: Call) -> Shape:
-        """What is left of them, or what is asked for; beyond all that is added it is 0."""
+        """Return output_shape, whose elements beyond the full result are 0, or the full extents without the pads."""
         found = self.window(call)
         if wanted := call.parameter("output_shape"):
             return tuple(wanted)

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
-from harness.operators.binary_floats import encode
 from harness.operators.bounded import Bounded, concatenate, contracted, moveaxis, split, stack
 from harness.operators.formulas import bounded
 from harness.operators.pooling.windows import window
@@ -109,7 +109,7 @@ class Deforming(Convolving):
         dtype = call.inputs[name].dtype
         if kind in ("whole", "far"):
             most = 2 if kind == "whole" else 40
-            return encode(raw % (2 * most + 1) - float(most), dtype)
+            return encode(dtype, raw % (2 * most + 1) - float(most))
         chosen = (raw % 33 - 16) / 8
         if kind == "between" and self.broken_rule(OPERATOR, call) is None and raw.size:
             places, found = _places(call, chosen), window(call, self.kernel(call))
@@ -120,7 +120,7 @@ class Deforming(Convolving):
                 open_[axis] |= (places[axis] > extent - 1) & (behind == 0)
             outside = np.moveaxis(open_, 0, 3).reshape(raw.shape)
             chosen = np.where(outside, np.rint(chosen), chosen)
-        return encode(chosen, dtype)
+        return encode(dtype, chosen)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Offset groups, and the shapes of offset and mask, beside the rules of convolutions."""

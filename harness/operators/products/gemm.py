@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from harness.operators import functions
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded
 from harness.operators.broadcasting import broadcast, strides
@@ -16,13 +15,13 @@ from harness.operators.formulas import bounded
 
 
 def gemm(a: Any, b: Any, c: Any = None, *, alpha: float, beta: float, transA: int, transB: int) -> Any:  # noqa: N803 # as ONNX names them
-    """Multiply by the formula above; integers wrap, and what a factor makes of them that is no integer is cut
-    off."""
-    if isinstance(a, Bounded):
-        return functions.gemm(a, b, c, alpha, beta, bool(transA), bool(transB))
-    y = (a.T if transA else a) @ (b.T if transB else b)
-    y = y if alpha == 1 else (alpha * y).astype(a.dtype)
-    return y if c is None else y + (c if beta == 1 else (beta * c).astype(a.dtype))
+    """Multiply by the formula above; integers wrap, and their fractions after a factor are cut off."""
+
+    def scaled(factor: float, x: Any) -> Any:
+        return x if factor == 1 else factor * x if isinstance(x, Bounded) else (factor * x).astype(a.dtype)
+
+    y = scaled(alpha, (a.T if transA else a) @ (b.T if transB else b))
+    return y if c is None else y + scaled(beta, c)
 
 
 class Gemm(Computing):

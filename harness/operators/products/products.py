@@ -73,19 +73,24 @@ class Products(Computing):
         """DML_OPERATOR_GEMM: vectors become matrices, a stack is broadcast by strides of 0."""
         if candidate != "DML_OPERATOR_GEMM":
             return None
-        (first, a), (second, b) = call.inputs.items()
-        left = a.shape if len(a.shape) > 1 else (1, *a.shape)
-        right = b.shape if len(b.shape) > 1 else (*b.shape, 1)
-        stack = broadcast((left[:-2], right[:-2])) or ()
-        wide_left, wide_right = (*stack, *left[-2:]), (*stack, *right[-2:])
-        tensors = {
-            "ATensor": CallTensor(first, a.dtype, wide_left, strides(left, wide_left)),
-            "BTensor": CallTensor(second, b.dtype, wide_right, strides(right, wide_right)),
-            "CTensor": None,
-            "OutputTensor": CallTensor(0, call.outputs[0], (*stack, left[-2], right[-1])),
-        }
+        a, b, y = multiplied(call)
+        tensors = {"ATensor": a, "BTensor": b, "CTensor": None, "OutputTensor": y}
         members = {"TransA": 0, "TransB": 0, "Alpha": 1.0, "Beta": 0.0, "FusedActivation": None}
         return DirectmlCall(candidate, tensors, 2, members)
+
+
+def multiplied(call: Call) -> tuple[CallTensor, CallTensor, CallTensor]:
+    """Return both factors and the product: vectors become matrices, a stack is broadcast by strides of 0."""
+    (first, a), (second, b) = list(call.inputs.items())[:2]
+    left = a.shape if len(a.shape) > 1 else (1, *a.shape)
+    right = b.shape if len(b.shape) > 1 else (*b.shape, 1)
+    stack = broadcast((left[:-2], right[:-2])) or ()
+    wide_left, wide_right = (*stack, *left[-2:]), (*stack, *right[-2:])
+    return (
+        CallTensor(first, a.dtype, wide_left, strides(left, wide_left)),
+        CallTensor(second, b.dtype, wide_right, strides(right, wide_right)),
+        CallTensor(0, call.outputs[0], (*stack, left[-2], right[-1])),
+    )
 
 
 OPERATORS = (Operator("MatMul", Products(), bounded(matmul)),)

@@ -9,9 +9,8 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
-from harness.operators.broadcasting import broadcast, strides
 from harness.operators.formulas import decided
-from harness.operators.products.products import Products
+from harness.operators.products.products import Products, multiplied
 
 # Y[..., i, j] = sum over k of (A[..., i, k] - a_zero_point[..., i]) (B[..., k, j] - b_zero_point[..., j]), in
 # int32
@@ -53,7 +52,7 @@ class IntegerProducts(Products):
         return found.get(str(relation), ())
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Those of a product, and the shapes of zero points."""
+        """Name the rule of products that is broken, or that of the shapes of zero points."""
         for name, number in (("a_zero_point", 0), ("b_zero_point", 1)):
             if name not in call.inputs:
                 continue
@@ -71,17 +70,13 @@ class IntegerProducts(Products):
             or self.broken_rule(operator, call) is not None
         ):
             return None
-        (first, a), (second, b) = list(call.inputs.items())[:2]
-        left = a.shape if len(a.shape) > 1 else (1, *a.shape)
-        right = b.shape if len(b.shape) > 1 else (*b.shape, 1)
-        stack = broadcast((left[:-2], right[:-2])) or ()
-        wide_left, wide_right = (*stack, *left[-2:]), (*stack, *right[-2:])
+        a, b, y = multiplied(call)
         tensors = {
-            "ATensor": CallTensor(first, a.dtype, wide_left, strides(left, wide_left)),
+            "ATensor": a,
             "AZeroPointTensor": _zero_tensor(call, "a_zero_point", rows=True),
-            "BTensor": CallTensor(second, b.dtype, wide_right, strides(right, wide_right)),
+            "BTensor": b,
             "BZeroPointTensor": _zero_tensor(call, "b_zero_point", rows=False),
-            "OutputTensor": CallTensor(0, call.outputs[0], (*stack, left[-2], right[-1])),
+            "OutputTensor": y,
         }
         return DirectmlCall(candidate, tensors, 2, {})
 

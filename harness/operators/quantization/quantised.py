@@ -95,7 +95,7 @@ class _Scales:
         return found * found.dtype.type(256) if name == "y_scale" and found.dtype.kind == "f" else found
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """That of the zero point."""
+        """Return the type of the zero point."""
         return (call.inputs["y_zero_point"].dtype if "y_zero_point" in call.inputs else None,)
 
 
@@ -116,7 +116,7 @@ class QuantisedProducts(_Scales, Products):
         return _lines(call, name) if relation == "each" else (1,) if relation == "one" else ()
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Those of products, and the shapes of scales."""
+        """Name the rule of products that is broken, or that of the shapes of scales."""
         for name, each in call.inputs.items():
             if name not in ("a", "b") and each.shape not in ((), (1,), _lines(call, name)):
                 return (
@@ -129,7 +129,7 @@ class QuantisedProducts(_Scales, Products):
         return super().broken_rule(operator, factors(call))
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """Those of products."""
+        """Return the shape of the product."""
         return super().output_shapes(operator, factors(call))
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
@@ -170,7 +170,7 @@ class QuantisedConvolving(_Scales, Convolving):
     name = "quantised convolving"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Those of convolutions, and the shapes of scales."""
+        """Name the rule of convolutions that is broken, or that of the shapes of scales."""
         for name, each in call.inputs.items():
             if name.endswith(("_scale", "_zero_point")) and name[0] != "w" and each.shape not in ((), (1,)):
                 return "one scale and zero point for the whole tensor"

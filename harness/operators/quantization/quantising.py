@@ -13,7 +13,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.expected import Expected, OneOf
-from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode_minifloat
+from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode, encode_minifloat
 from harness.operators.base import (
     Call,
     CallTensor,
@@ -26,7 +26,6 @@ from harness.operators.base import (
     ValueKind,
     all_axes,
 )
-from harness.operators.binary_floats import encode
 from harness.operators.bounded import Bounded, arithmetic, concatenate, number
 from harness.operators.computing import Computing
 
@@ -238,8 +237,7 @@ class Quantising(Computing):
         return None
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """That of `output_dtype`, else that of the zero point or uint8; of DequantizeLinear that of the
-        scale."""
+        """Return `output_dtype`, or the type of the zero point, or uint8; of DequantizeLinear the type of the scale."""
         asked = call.parameter("output_dtype")
         if asked:
             return (BY_ONNX_NUMBER[asked].name if asked in BY_ONNX_NUMBER else None,)
@@ -282,7 +280,7 @@ class Quantising(Computing):
 def scales(call: Call, name: str, entropy: Entropy) -> Array:
     """Choose scales."""
     dtype, shape = call.inputs[name]
-    return encode((np.frombuffer(entropy, "<u4", prod(shape)) % 16 + 1) / 64.0, dtype).reshape(shape)
+    return encode(dtype, (np.frombuffer(entropy, "<u4", prod(shape)) % 16 + 1) / 64.0).reshape(shape)
 
 
 class Dynamic(Computing):

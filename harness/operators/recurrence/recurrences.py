@@ -32,7 +32,7 @@ class Function(NamedTuple):
 
 
 def _open_for_nan(x: Bounded, value: float, result: Bounded) -> Bounded:
-    """Return the result, and `value` with an infinite bound where x is NaN, of which ONNX's Relu and clip leave the result open."""
+    """Return the result, and `value` with an infinite bound where x is NaN, for which ONNX leaves Relu and clip open."""
     return where(np.isnan(x.value), x.unclaimed(value), result)
 
 
@@ -96,7 +96,7 @@ LENGTHS = (
 
 
 class Recurrence(NamedTuple):
-    """What an operator has of gates, of activation functions by default, and of states."""
+    """The gates of an operator, its activation functions by default, and its states."""
 
     gates: int
     functions: tuple[str, ...]
@@ -149,7 +149,7 @@ class Recurrent(Computing):
         }
 
     def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
-        """Choose lengths within the sequences, one of which may be illegal."""
+        """Choose lengths within the sequences, of which one may be illegal."""
         steps = call.first.shape[1 if call.parameter("layout", 0) else 0] if len(call.first.shape) == 3 else 1
         found = 1 + raw % max(1, steps)
         if kind in ("full", "one"):
@@ -202,7 +202,7 @@ class Recurrent(Computing):
         return 1 + cell.states
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """Those of Y and of states."""
+        """Return the shapes of Y and of the states."""
         cell: Recurrence = operator.options
         if self.broken_rule(operator, call) is not None:
             return (call.first.shape,) * (1 + cell.states)

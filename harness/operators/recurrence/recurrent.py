@@ -177,7 +177,7 @@ def layer(
 
 
 def through(x: Bounded, counts: Array, states: States, reverse: bool, step: Step) -> tuple[Bounded, States]:
-    """Go through sequences of their own lengths: their outputs by time, and what is left."""
+    """Go through sequences of their own lengths; return their outputs by time, and the last states."""
     times, batch = len(x), np.arange(x.shape[1])
     value = np.zeros((times, *states[0].shape))
     error = np.full(value.shape, np.inf)

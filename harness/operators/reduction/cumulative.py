@@ -48,6 +48,9 @@ def _products(x: Any, axis: int) -> Any:
     return concatenate(list(accumulate(parts, mul)), axis) if parts else x
 
 
+cumulative_sum = running(_sums, 0)
+
+
 class Cumulative(Conditioned):
     """One input, one axis, an output of its shape."""
 
@@ -78,6 +81,6 @@ def _cumulative(candidate: str | None, call: Call) -> DirectmlCall | None:
 
 CUMULATIVE = Cumulative()
 OPERATORS = (
-    Operator("CumSum", CUMULATIVE, bounded(running(_sums, 0)), constants={"axis": 0}, lower=_cumulative),
+    Operator("CumSum", CUMULATIVE, bounded(cumulative_sum), constants={"axis": 0}, lower=_cumulative),
     Operator("CumProd", CUMULATIVE, bounded(running(_products, 1)), constants={"axis": 0}, lower=_cumulative),
 )

@@ -72,7 +72,7 @@ class Locating(Conditioned):
         return None if shape[axis] else "an axis without elements has no greatest and no least"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """What is left of the shape of data."""
+        """Return the reduced shape of data."""
         shape = call.first.shape
         return (
             reduced(shape, (call.parameter("axis") % max(1, len(shape)),), bool(call.parameter("keepdims"))),

@@ -1,5 +1,5 @@
-"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: what the class that is right costs each sample, and what
-it costs together."""
+"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: the cost of the right class for each sample, and for all
+together."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.operators import functions
 from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, either, log, number, squeeze, take_along_axis, where
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
+from harness.operators.normalization.softmaxes import log_softmax, softmax
 
 # loss[n, d] = -input[n, c, d] * weight[c], c = target[n, d]; 0 where c = ignore_index
 # none: loss; sum: sum loss; mean: sum loss / sum of weight[c], without those that are ignored
@@ -67,7 +67,7 @@ def softmax_cross_entropy(
     """Return the loss of scores, and their log-probabilities, by one formula or the other."""
     logarithms = scores  # where there is no class
     if scores.shape[1]:
-        logarithms = either(functions.log_softmax(scores, 1), log(functions.softmax(scores, 1)))
+        logarithms = either(log_softmax(scores, 1), log(softmax(scores, 1)))
     return likelihood(logarithms, labels, weights, call), logarithms
 
 

@@ -82,7 +82,7 @@ class Reducing(Conditioned):
         return None
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """What is left of the shape of data."""
+        """Return the reduced shape of data."""
         return (reduced(call.first.shape, axes_of(call) or (), bool(call.attributes.get("keepdims", 1))),)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators import functions
 from harness.operators.base import Operator
-from harness.operators.bounded import EXACT, Bounded, log, number
+from harness.operators.bounded import EXACT, Bounded, exp, log, number, sqrt, squeeze, where
 from harness.operators.formulas import bounded
 from harness.operators.reduction.reducing import REDUCING, ReduceFunction, over_axes
 
@@ -45,10 +44,28 @@ def _sum_square(data: Any, axis: Axes, keepdims: bool) -> Any:
     return _sum(data * data, axis, keepdims)
 
 
-def _log_sum_exp(data: Bounded, axis: Axes, keepdims: bool) -> Bounded:
-    """The logarithm of no sum at all, 0, is minus infinity."""
-    empty = 0 in [data.shape[each] for each in axis]
-    return log(data.sum(axis, keepdims)) if empty else functions.reduce_log_sum_exp(data, axis, keepdims)
+def mean(data: Bounded, axis: Axes, keepdims: bool) -> Bounded:
+    return data.mean(axis, keepdims)
+
+
+def l2(data: Bounded, axis: Axes, keepdims: bool) -> Bounded:
+    return sqrt((data * data).sum(axis, keepdims))
+
+
+def log_sum(data: Bounded, axis: Axes, keepdims: bool) -> Bounded:
+    return log(data.sum(axis, keepdims))
+
+
+# log(sum exp x) = max x + log(sum exp(x - max x))
+def log_sum_exp(data: Bounded, axis: Axes, keepdims: bool) -> Bounded:
+    """The formula with the maximum, where that is finite: the one without it overflows for arguments whose
+    result is finite. The logarithm of no sum at all, 0, is minus infinity."""
+    if 0 in [data.shape[each] for each in axis]:
+        return log_sum(data, axis, keepdims)
+    most = data.max(axis, True)
+    most = where(np.isfinite(most.value), most, np.zeros(most.shape))
+    y = log(exp(data - most).sum(axis, True)) + most
+    return y if keepdims else squeeze(y, axis=axis)
 
 
 def _real(function: Callable[[Bounded, Axes, bool], Bounded]) -> Callable[..., Any]:
@@ -75,11 +92,11 @@ def _reduction(name: str, function: Callable[..., Any], number: int, *, empty: b
 
 
 OPERATORS = (
-    _reduction("ReduceMean", _real(functions.reduce_mean), 2, empty=False),
+    _reduction("ReduceMean", _real(mean), 2, empty=False),
     _reduction("ReduceL1", _l1, 3),
-    _reduction("ReduceL2", _real(functions.reduce_l2), 4),
-    _reduction("ReduceLogSum", _real(functions.reduce_log_sum), 5),
-    _reduction("ReduceLogSumExp", _real(_log_sum_exp), 6),
+    _reduction("ReduceL2", _real(l2), 4),
+    _reduction("ReduceLogSum", _real(log_sum), 5),
+    _reduction("ReduceLogSumExp", _real(log_sum_exp), 6),
     _reduction("ReduceProd", _prod, 9),
     _reduction("ReduceSum", _sum, 10),
     _reduction("ReduceSumSquare", _sum_square, 11),

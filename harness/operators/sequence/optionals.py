@@ -114,7 +114,8 @@ class Optionals(Moving):
     name = "optionals"
 
     def output_count(self, operator: Operator, call: Call) -> int:
-        """Whether an optional that is given has an element, and it if so; or one tensor."""
+        """Count the outputs: whether an optional has an element, and with it the element if it has one; or one
+        tensor."""
         return 2 if operator.options and call.inputs else 1
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:

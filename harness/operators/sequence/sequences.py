@@ -83,8 +83,7 @@ def concat_from_sequence(input_sequence: Sequence[Array], axis: int, new_axis: i
 
 
 def _sizes(call: Call) -> tuple[int, ...]:
-    """Return the extents of the parts along the axis: those of split, or equal ones but for the last, which is
-    what is left."""
+    """Return the extents of the parts along the axis: those of split, or equal ones with the rest at the end."""
     given = call.parameter("split", 1)
     if isinstance(given, tuple):
         return given

@@ -53,7 +53,7 @@ def dft(input: Bounded, call: Call) -> Bounded:
 
 
 def full_spectrum(half: Bounded, length: int) -> Bounded:
-    """Return a spectrum of N, of which the first N // 2 + 1 are given."""
+    """Return a spectrum of N from its first N // 2 + 1 elements."""
     lacking = length // 2 + 1 - half.shape[-2]
     if lacking > 0:
         half = pad(half, [(0, 0)] * (half.ndim - 2) + [(0, lacking), (0, 0)])
@@ -168,7 +168,7 @@ class Transforming(Computing):
         return found
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Ranks, axes, lengths, and one side of what has two."""
+        """Name the rule of ranks, axes, lengths or one-sidedness that is broken."""
         x = call.first.shape
         if any(each.ndim for each in call.constants.values()):
             return "lengths, steps and the axis are scalars"

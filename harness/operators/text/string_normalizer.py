@@ -106,7 +106,7 @@ class Normalizing(Family):
         return "which locale stands where none is given" if unsaid else None
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """As many as are left."""
+        """Return the count of texts that are left."""
         return ((*call.first.shape[:-1], UNKNOWN),)
 
 

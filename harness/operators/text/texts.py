@@ -107,7 +107,7 @@ class Texts(Family):
         return 2 if operator.name == "StringSplit" else 1
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """That of X; of parts with one dimension more, which the texts decide."""
+        """Return the shape of X; of parts with one dimension more, whose extent the texts decide."""
         x = call.first.shape
         return ((*x, UNKNOWN), x) if self.output_count(operator, call) > 1 else (x,)
 

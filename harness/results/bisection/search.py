@@ -75,8 +75,8 @@ class ReleaseChange(NamedTuple):
 
 
 class Bisection(NamedTuple):
-    """`measured` in the order of releases, `changes` too: all there are where it is `complete`, else the
-    first, and others unsplit."""
+    """The measured releases in their order, and the changes between them: all changes if `complete`, otherwise the
+    first one, and the others as unsplit ranges."""
 
     versions: tuple[str, ...]
     measured: tuple[Measured, ...]

@@ -148,7 +148,8 @@ def _same_outcome(found: Bisection, case: str) -> bool:
 
 
 def _beside_the_outcome(searched: Searched, cases: list[str]) -> str:
-    """Say of cases whose outcome is the same at both ends what else is not, and how that is searched."""
+    """Name the other differences of cases whose outcome is the same at both ends, and the option that searches for
+    them."""
     first, last = searched.found.ran[0], searched.found.ran[-1]
     then, now = first.seen[cases[0]].signature, last.seen[cases[0]].signature
     many = "" if searched.single is not None else f" in {count(len(cases), 'case')}, such as"

@@ -53,8 +53,8 @@ class Pair(NamedTuple):
 
 
 class ComparedResult(NamedTuple):
-    """What a target did with a case, as far as it is compared. `placed` is `OWN`, perhaps as a function, another
-    provider's name, or empty.
+    """The compared facts of a case on a target. `placed` is `OWN`, perhaps as a function, another provider's name, or
+    empty.
 
     `flaky` is said of a change and makes none by itself: whether a case is repeated depends on how its run
     was started.
@@ -175,7 +175,8 @@ class Comparison:
 
     @property
     def differing_inputs(self) -> list[str]:
-        """What decides about the cases and differs: then only what is in both runs can be compared."""
+        """The differing settings that decide about the cases: if there are any, only cases in both runs can be
+        compared."""
         return [name for name in differing_inputs(self.base.header, self.head.header) if name != "oracle"]
 
     @property
@@ -214,8 +215,8 @@ class Comparison:
 
 
 def pair_targets(base: Header, head: Header) -> tuple[Pair, ...]:
-    """Pair targets by name; the only target of one run with the only one of the other, whatever they are
-    called. Errors: UsageError."""
+    """Pair targets by name; the only target of one run is paired with the only one of the other regardless of their
+    names. Errors: UsageError."""
     if len(base.targets) == len(head.targets) == 1:
         return (Pair(next(iter(base.targets)), next(iter(head.targets))),)
     pairs = tuple(Pair(name, name) for name in head.targets if name in base.targets)

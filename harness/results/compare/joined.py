@@ -1,5 +1,5 @@
-"""Compares two runs as columns: DuckDB joins them by case and target, counts what is the same, and groups what differs.
-Python judges each group once, and reads the results that are listed.
+"""Compares two runs as columns: DuckDB joins them by case and target, counts equal results, and groups the differing
+ones. Python judges each group once, and reads the listed results.
 
 Keys of both runs lie in memory or in a temporary file.
 """
@@ -68,8 +68,8 @@ class _Side(NamedTuple):
 
     @property
     def keyed(self) -> str:
-        """Return a SELECT of the results that are compared: `key`, `place` of the pair, `did` for what is compared,
-        `code` for what it counts as where that is the same, `row`. Those of other targets are there if they are damaged."""
+        """Return a SELECT of the compared results: `key`, `place` of the pair, `did` for the compared facts, `code`
+        for the counter of equal results, `row`. Results of other targets are included if they are damaged."""
         place = " ".join(f"WHEN {sql_text(name)} THEN {place}" for place, name in enumerate(self.targets))
         whole = """starts_with("case", operator || '@')"""
         absent = ", ".join(sql_text(each.value) for each in NOT_EXECUTED)

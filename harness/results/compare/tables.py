@@ -33,8 +33,8 @@ PLURALS = {
 
 
 def exit_code(comparison: Comparison) -> int:
-    """1 for regressions only; 4 if no result ran in both runs, or a run is incomplete: what it lacks may have
-    changed."""
+    """Return 1 if there are regressions, 4 if no result ran in both runs or a run is incomplete: its missing results
+    may have changed."""
     if comparison.total.changes[Change.REGRESSION]:
         return 1
     return 0 if comparison.total.compared and not _cut_off(comparison) else 4

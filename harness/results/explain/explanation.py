@@ -99,7 +99,7 @@ def explain(
 
 
 class _State(NamedTuple):
-    """What a target did with a case, and by how many ULP it is off, one more; 0 where it is not."""
+    """The outcome of a case on a target, and its distance in ULP plus one; 0 if it has none."""
 
     did: ComparedResult
     ulp: int

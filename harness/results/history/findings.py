@@ -24,7 +24,7 @@ FLIPS = 2000
 
 
 class Finding(NamedTuple):
-    """Since when cases fail on a target, or when they last did.
+    """The moment since which cases fail on a target, or at which they last failed.
 
     `last_good` is None where no earlier run has the case conforming; `until` is the first conforming moment
     after the failures, None while it fails. `turn` are the moments before and after the newest of these
@@ -42,7 +42,7 @@ class Finding(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is equal for cases of one group."""
+        """The common facts of the cases of one group."""
         moments = (moment and moment.point.number for moment in (self.since, self.last_good, self.until))
         return self.target, self.validity, *moments, self.before, self.after
 
@@ -90,8 +90,8 @@ def changes(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> list[t
 
 
 class Flip(NamedTuple):
-    """A case that came back to what it did before, on one target with nothing else changed. `seen` counts by
-    (outcome, error class)."""
+    """A case that returned to an earlier outcome on one target with nothing else changed. `seen` counts by (outcome,
+    error class)."""
 
     target: str
     case: str

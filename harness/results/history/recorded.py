@@ -1,4 +1,4 @@
-"""Many runs as one table of columns: what each target of each run did with each case, and counts of it."""
+"""Many runs as one table of columns: the result of each case on each target of each run, and counts of them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ INVALID = "invalid"
 """Stands in place of a level for the cases that the specification forbids."""
 UNSPECIFIED = "unspecified"
 """The same for those that it leaves open."""
-_TOGETHER = 1000
 _LEVEL = f"CASE validity WHEN 'valid' THEN coalesce(levels['directml'], '{BEYOND}') ELSE validity END"
 
 
 class RecordedResult(NamedTuple):
-    """What a target did with a case in one run."""
+    """The result of a case on a target in one run."""
 
     validity: Validity
     outcome: Outcome
@@ -146,8 +145,7 @@ class RecordedRuns:
     def results(
         self, wanted: Callable[[str], bool], case: str | None = None
     ) -> Iterator[tuple[str, dict[int, RecordedResult]]]:
-        """Yield each wanted case, by id, with what was done with it by the numbers of points; `case` names the only
-        one."""
+        """Yield each wanted case, by id, with its results by the number of the point; `case` names the only one."""
         points = ", ".join(
             f"({sql_text(point.header.run_id)}, {sql_text(point.target)}, {point.number})"
             for point in self._points

@@ -52,7 +52,7 @@ def collect(
     files: list[Path],
     count: Callable[[Path], None] = lambda _: None,
 ) -> list[UsageError]:
-    """Add runs; return what is wrong with those that are left out, since they cannot be read to their end.
+    """Add runs; return an error for each run that is left out because it cannot be read to its end.
 
     `count` takes the path of a run that was added. The same run id in two files is an error.
     """

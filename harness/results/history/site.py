@@ -1,5 +1,5 @@
-"""Gathers what a site of many runs shows: the counts of each operator on each target and release, and every
-case that deviates, or did, with its history.
+"""Gathers the data of a site of many runs: the counts of each operator on each target and release, and the history of
+every case that deviates or has deviated.
 
 Counts are those of
 `Tables`; of results only those stay in memory that deviate, the newest of each case and target.
@@ -33,8 +33,8 @@ from harness.results.unexpected import clipped
 
 
 class OperatorCounts(NamedTuple):
-    """What a target did with an operator's cases in one run: all of them, the valid ones by the level that
-    first allows them and by the element type of the first input, and the invalid ones."""
+    """The counts of an operator's cases on a target in one run: of all cases, of the valid ones by the level that
+    first allows them and by the element type of the first input, and of the invalid ones."""
 
     total: Tally
     by_level: dict[str, Tally]
@@ -43,7 +43,7 @@ class OperatorCounts(NamedTuple):
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """What is equal where nothing changed."""
+        """The facts that are equal if nothing changed."""
         tallies = (self.total, self.invalid, *self.by_level.values())
         return tuple(self.by_level), *((each.selected, each.outcomes, each.verdicts) for each in tallies)
 
@@ -76,7 +76,7 @@ class CaseStory(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is equal for cases of one group."""
+        """The common facts of the cases of one group."""
         result, entry, _ = self.newest
         error = result.error.class_ if result.error else ""
         name = entry.name if entry else ""
@@ -199,15 +199,15 @@ class ReleaseColumn(NamedTuple):
 
 
 class SiteCell(NamedTuple):
-    """What a release did with an operator; `partial` says which part of its cases that is, empty for all."""
+    """The counts of an operator in a release; `partial` names the part of its cases that was run, empty for all."""
 
     tally: Tally
     partial: str
 
 
 class OperatorRow(NamedTuple):
-    """Neighbouring moments in which a target did the same with an operator; `first` and `last` are the ends
-    of `runs` of them."""
+    """Neighbouring moments in which an operator had the same results on a target; `first` and `last` are the ends of
+    `runs` of them."""
 
     first: Moment
     last: Moment
@@ -259,8 +259,8 @@ class Site:
         return self.runs[moment.run_id].totals[moment.point.target]
 
     def cell(self, operator: str, column: ReleaseColumn) -> SiteCell:
-        """Count an operator in the run of a column that has most of its results, the newest of several; a run
-        in which the target did something goes before any other."""
+        """Count an operator in the run of a column that has most of its results, the newest of several; a run in
+        which cases of it were executed is preferred."""
         found = self._most(operator, column)
         if found is None:
             return SiteCell(Tally(), "")

@@ -86,7 +86,7 @@ class History(NamedTuple):
 
 
 def limits(lines: dict[str, list[Moment]]) -> list[str]:
-    """Say which runs are cut off, which targets did not run, and where the inputs of the cases differ."""
+    """Name the runs that are cut off, the targets that were not run, and the runs whose inputs differ."""
     moments = sorted(
         (moment for found in lines.values() for moment in found), key=lambda moment: moment.run_id
     )
@@ -122,7 +122,7 @@ def headline(history: History) -> str:
 
 
 def did(what: RecordedResult | None) -> str:
-    """Write what a target did: `rejected (InvalidArgument)`."""
+    """Write an outcome: `rejected (InvalidArgument)`."""
     if what is None:
         return ""
     return what.outcome.value + (f" ({what.error})" if what.error else "")

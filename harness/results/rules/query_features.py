@@ -15,7 +15,7 @@ from harness.results.rules.terms import Term
 
 
 class QueryPair(NamedTuple):
-    """A query, and the queries of what it asks for and the rule does not."""
+    """A query, and the queries of the terms that it states beyond the rule."""
 
     match: str
     unless: tuple[str, ...]
@@ -71,7 +71,7 @@ def _plain(term: Term) -> str:
 
 
 def _pattern(term: Term) -> list[str]:
-    """Write what a `=` or `>=` says of a shape; that a rank is at least 0 says nothing."""
+    """Write the condition that a `=` or `>=` states about a shape; a rank of at least 0 states nothing."""
     if not isinstance(term.value, int):
         return [str(term.value)]
     if term.relation == "=":
@@ -94,7 +94,7 @@ def _stars(rank: int) -> str:
 
 
 def _merged(patterns: list[str]) -> str:
-    """Join what is said of one shape; all of it holds for some case, so ranks agree."""
+    """Join the conditions on one shape; all of them hold for some case, so ranks agree."""
     if not patterns:
         return "[...]"
     closed = [pattern[1:-1].split(",") for pattern in patterns if not pattern.endswith(",...]")]

@@ -225,8 +225,8 @@ def _apart(problem: Problem) -> NDArray[np.intp]:
 
 
 def _exactly(problem: Problem, rules: list[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
-    """Replace each rule that holds for passing rows by one that does not and holds for what it alone covers, and
-    add one for all rows that none covers; where there are such."""
+    """Replace each rule that also holds for passing rows by an exact one for the rows that it alone covers, and add
+    one for the rows that none covers, where such rules exist."""
     made = list(rules)
     for place, rule in enumerate(made):
         covered, wrong = problem.extension(rule)

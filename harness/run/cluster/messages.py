@@ -70,8 +70,8 @@ class NodeRefused(NamedTuple):
 
 
 class BlockTask(NamedTuple):
-    """A block to run on a target: which of its cases (None for all), what the header says of the target, and what is
-    used already of the limits on tensors."""
+    """A block to run on a target: the chosen cases (None for all), the target's entry in the header, and the used
+    part of the limits on tensors."""
 
     target: int
     info: TargetInfo
@@ -82,8 +82,7 @@ class BlockTask(NamedTuple):
 
 
 class BlockResults(NamedTuple):
-    """The results of a block: lines of the run file, what they show of entries, and files for
-    `artifacts/`."""
+    """The results of a block: lines of the run file, the evidence about entries, and files for `artifacts/`."""
 
     lines: bytes
     report: ProcessReport

@@ -173,8 +173,8 @@ class ForkingCoordinator(Coordinator):
     def messages(
         self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None = None
     ) -> Iterator[Lines | ProcessReport]:
-        """Run everything on target `number`; yield its lines, and a report of each process. Processes wait while nobody
-        takes what they send. Errors: HarnessError."""
+        """Run all blocks on target `number`; yield its lines, and a report of each process. Processes wait while
+        nobody reads their messages. Errors: HarnessError."""
         self._continue(number, done)
         for process in self._processes:
             process.tell("run", number, info, opened, done)

@@ -92,7 +92,7 @@ class ForkedProcess:
 
 
 class _Served:
-    """The process's own side: does what it is asked for until the connection ends or SIGTERM comes."""
+    """The side of the process: handles requests until the connection ends or SIGTERM arrives."""
 
     def __init__(self, process: RunProcess, shared: Shared, connection: Connection) -> None:
         self._process = process

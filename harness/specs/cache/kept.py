@@ -33,8 +33,8 @@ def read(path: Path) -> bytes | None:
 
 
 def unpickled(path: Path, parts: Mapping[tuple[str, str], Any]) -> Any:
-    """Return what a file holds, made of numbers, texts, tuples, lists, dictionaries and the given parts; None where it
-    is absent, damaged or asks for anything else."""
+    """Return the object in a file, made of numbers, texts, tuples, lists, dictionaries and the given parts; None if
+    the file is absent, damaged or contains any other type."""
     data = read(path)
     try:
         return None if data is None else Unpickler(data, parts).load()

@@ -60,8 +60,8 @@ class KeptPlan(NamedTuple):
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Keep the collector from walking again and again through plans that grow and stay: what is made meanwhile counts
-    as old at once."""
+    """Exempt plans, which grow and stay, from repeated garbage collection: objects made in this block go to the
+    oldest generation."""
     enabled = gc.isenabled()
     gc.disable()
     try:

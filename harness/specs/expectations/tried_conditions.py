@@ -73,7 +73,7 @@ class Conditions:
 
 
 class Neighbours(NamedTuple):
-    """What a query selects of its operators' cases: whether any, and by condition those that lack it
+    """The cases of a query's operators: whether it selects any, and by condition the cases that lack that condition
     alone."""
 
     selects: bool
@@ -84,8 +84,8 @@ class Neighbours(NamedTuple):
 
 
 def untried(located: Located, default: Conditions, thorough: Conditions) -> Iterator[str]:
-    """Yield what no case shows of an entry: alternatives and exceptions that select none, and conditions that
-    no case lacks alone.
+    """Yield the untried parts of an entry: alternatives and exceptions that select no case, and conditions that no
+    case lacks alone.
 
     `default` has the cases of a default run, `thorough` those of a thorough one, which is asked where the others do
     not tell.

@@ -67,8 +67,8 @@ def composed(
     bounds: bool = True,
     operators: Mapping[str, Operator] = OPERATORS,
 ) -> tuple[Expected, ...]:
-    """Return what each output of a graph is held against in a declared arithmetic; raise Unfit where a node cannot
-    take what it is given. Without `bounds`, element types and shapes are right, and bounds may be too narrow. Formulas
+    """Return the expected result of each output of a graph in a declared arithmetic; raise Unfit if a node cannot
+    take its operands. Without `bounds`, element types and shapes are right, and bounds may be too narrow. Formulas
     are those of `operators`."""
     found = _made(graph, _Way(opset, declared, bounds, operators), inputs)
     return tuple(
@@ -286,8 +286,8 @@ def _with_bound(oracle: FormulaOracle, known: Known, declared: str) -> Bounded |
 
 
 def _ends(given: Mapping[str, Known], signs: Mapping[str, int | None]) -> dict[str, Tensor]:
-    """Return operands of which inexact ones stand at their value, or at an end of their bound, rounded outward, or for
-    no sign as near to 0 as their bound lets them."""
+    """Return operands in which inexact ones have their value, an end of their bound, rounded outward, or, without a
+    sign, the number nearest to 0 within the bound."""
     return {
         name: each if isinstance(each, Tensor) else _end(each, signs.get(name, 0))
         for name, each in given.items()

@@ -114,7 +114,8 @@ def _referred(spec: GraphSpec) -> set[str]:
 def _names_of(
     file: Source, path: KeyPath, graph: GraphSpec | Subgraph, made_at: dict[str, KeyPath], taken: set[str]
 ) -> Iterator[str]:
-    """Check the nodes of a graph, or of one in a node, which sees what is made before it; add what is `taken`."""
+    """Check the nodes of a graph, or of a graph in a node, which sees the values made before it; add its inputs to
+    `taken`."""
     later = {
         output: (*path, "nodes", number)
         for number, node in enumerate(graph.nodes)

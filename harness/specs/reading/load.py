@@ -59,8 +59,8 @@ class LoadedSpec:
 
     @contextmanager
     def noting(self, path: KeyPath, problems: list[str]) -> Iterator[None]:
-        """Note as a problem what a mistake that no check foresees runs into; in a spec of the harness's own it is a
-        defect."""
+        """Report as a problem of the spec an exception that no check foresees; for a spec of the harness's own it is
+        a defect."""
         try:
             yield
         except Exception as error:  # anything: operators compute with what a spec says
@@ -80,7 +80,7 @@ class LoadedSpec:
 
     @property
     def directml(self) -> tuple[str, ...]:
-        """The DirectML operators that the operator lowers to: as the spec claims, else those that ONNX
+        """The DirectML operators that the operator lowers to: those that the spec claims, by default those that ONNX
         Runtime's provider creates."""
         if self.graph is not None:
             return ()

@@ -68,7 +68,7 @@ def origins(plan: Plan) -> dict[str, Origin]:
 
 
 def _file(spec: LoadedSpec) -> str:
-    """Name a spec's file: one that comes with the harness as it is in the repository, another as the user
-    did."""
+    """Name a spec's file: a file of the harness by its path in the repository, any other by the path that the user
+    gave."""
     folder = "specs" if spec.graph is None else "specs/graphs"
     return f"{folder}/{spec.path.name}" if spec.built_in else spec.source.label

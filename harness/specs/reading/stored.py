@@ -38,7 +38,7 @@ class TensorStore:
         return f"shape: {shape}, file: {self._name}, offset: {self._places[key]}"
 
     def flush(self) -> None:
-        """Let readers find what was added."""
+        """Make the added entries visible to readers."""
         self._file.flush()
 
     def __enter__(self) -> TensorStore:

@@ -288,8 +288,8 @@ def _nested(dtype: str, array: Array) -> str:
 
 
 def element(dtype: str, scalar: Array) -> str:
-    """Write one element, an array of rank 0, so that `to_array` reads the same bits: a decimal number where
-    it can be, else the pattern."""
+    """Write one element, an array of rank 0, so that `to_array` reads the same bits: as a decimal number if that is
+    exact, otherwise as its bit pattern."""
     entry = DTYPES[dtype]
     if dtype == "string":
         return quoted(str(scalar.item()))

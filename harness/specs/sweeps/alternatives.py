@@ -240,8 +240,8 @@ class Listed:
     def domain(
         self, opset: int, name: str, relations: Mapping[str, Relation], picked: Mapping[str, Value | None]
     ) -> list[Value]:
-        """Return what `all` stands for with these shapes and what is picked already, as far as it does not
-        depend on further inputs."""
+        """Return the values that `all` stands for with these shapes and the values picked so far, as far as they do
+        not depend on further inputs."""
         attributes = self.schema(opset).defaults()
         constants: dict[str, Array] = {}
         kinds = self.attribute_kinds(opset)

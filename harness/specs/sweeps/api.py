@@ -66,8 +66,8 @@ def problems(
     asked: DirectmlOptions | None,
     at: KeyPath,
 ) -> Iterator[str]:
-    """Yield what is wrong with `directml:` for an operator, as it is `given` and as a combination of it,
-    beside the options of a graph."""
+    """Yield the problems of `directml:` for an operator, in each `given` value and in their combination, beside the
+    options of a graph."""
     if given is None or asked is None:
         return
     for name in (

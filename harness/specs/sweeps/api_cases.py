@@ -44,7 +44,7 @@ class _Sweep(Protocol):
 
 
 class Base(NamedTuple):
-    """A call that others are made of: the case, what it is called, and what it is lowered to."""
+    """A call that others are derived from: the case, its name, and the DirectML call that it lowers to."""
 
     case: Case
     entry: str

@@ -75,8 +75,7 @@ def make_call(
     variant: str | None = None,
     outputs: int | None = None,
 ) -> Call:
-    """Make a call of what a case says: `outputs` is the number of outputs where that is not the operator's
-    usual one."""
+    """Make the call of a case; `outputs` is the number of outputs where it differs from the operator's usual one."""
     filled = dict(_defaults(operator.name, opset))
     for name, value in attributes.items():
         filled[name] = _held(value)
@@ -164,7 +163,7 @@ def chosen_inputs(case: Case) -> tuple[bool, ...]:
 
 
 def sized_layout(case: Case, chosen: tuple[bool, ...]) -> StreamLayout:
-    """Return the layout of a case of which is known which inputs the operator chooses."""
+    """Return the layout of a case; `chosen` says which inputs the operator chooses."""
     counts = tuple([prod(spec.shape) for spec in case.inputs])
     ends: list[int] = []
     for spec, count, by_kind in zip(case.inputs, counts, chosen, strict=True):

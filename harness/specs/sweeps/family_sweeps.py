@@ -86,8 +86,8 @@ def family_sweeps(name: str) -> tuple[Sweep, ...]:
 
 
 def _named(key: str, names: list[str]) -> str | None:
-    """Return what an operator calls the input at a place, `input_1`; None where it has none there; any other
-    name as it is."""
+    """Return an operator's name for the input at a place, `input_1`; None if it has no such input; any other name
+    unchanged."""
     place = _PLACE.match(key)
     if place is None:
         return key

@@ -173,8 +173,8 @@ class Interactions:
         return found
 
     def _places_of(self, name: str) -> dict[str, Any]:
-        """Return the places of the largest domain that an attribute has with any shapes; of one that is the same
-        whatever the shapes are, all."""
+        """Return the places of an attribute's largest domain over all shapes; all places if the domain does not
+        depend on shapes."""
         domains: set[tuple[Value | None, ...]] = set()
         for opset in self.listed.opsets:
             for relations in self.listed.relation_choices(opset):

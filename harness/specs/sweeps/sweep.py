@@ -98,7 +98,8 @@ class SweepCalls:
         return sorted(found, key=sort_key)
 
     def groups(self, left_out: Counter[str]) -> Iterator[CallGroup]:
-        """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves out."""
+        """Yield the cases that the sweep keeps, those of one graph together, and count by reason the combinations
+        left out."""
         for _, find in self.parts(left_out):
             yield from find()
 
@@ -121,8 +122,8 @@ class SweepCalls:
         left_out.update(found[1])
 
     def count(self, left_out: Counter[str]) -> int:
-        """Count the cases, and by reason what is left out; as long as the groups are few, they are kept for whoever
-        asks for them next, forked processes among them."""
+        """Count the cases, and by reason the combinations left out; if there are few groups, they are kept for the
+        next caller, including forked processes."""
         passed_over = Counter[str]()
         kept: list[CallGroup] = []
         total = number = 0

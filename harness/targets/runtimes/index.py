@@ -28,8 +28,8 @@ one."""
 
 
 class Published(NamedTuple):
-    """The versions of a project with a wheel for one Python on this machine, oldest first; `complete` unless
-    an index did not answer."""
+    """The versions of a project with a wheel for one Python on this machine, oldest first; `complete` unless an index
+    failed to answer."""
 
     versions: tuple[Version, ...]
     complete: bool
@@ -66,7 +66,7 @@ def ask_ahead(project: str, minors: Sequence[str]) -> None:
 
 @cache
 def configuration() -> Configuration:
-    """Read uv's configuration from the environment, or else pip's."""
+    """Read uv's configuration from the environment, or pip's if there is none."""
     if any(name in os.environ for name in _UV_INDEX):
         return _of_uv()
     settings = _pip_settings()

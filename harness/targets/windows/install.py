@@ -66,7 +66,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 
 def cache_dir() -> Path:
-    """Return the folder of the Windows runtime: under HARNESS_CACHE, or else under the user's cache."""
+    """Return the folder of the Windows runtime: below HARNESS_CACHE, by default below the user's cache."""
     return cache_folder("windows")
 
 
@@ -96,8 +96,7 @@ def installed_source() -> Source | None:
 
 
 def installed(ort: str | None = None) -> Installed | None:
-    """Return the folders of a release if all its components are installed, or else None; nothing is
-    verified."""
+    """Return the folders of a release if all its components are installed, otherwise None; nothing is verified."""
     base, chosen, source = cache_dir(), release(ort), installed_source()
     if source is None:
         return None

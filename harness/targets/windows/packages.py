@@ -44,7 +44,7 @@ def decisive_versions(lock: Lock) -> dict[str, str]:
 
 
 def foreign(lock: Lock) -> str | None:
-    """Return None on the Debian release of the lock file, or else the name of this system."""
+    """Return None on the Debian release of the lock file, otherwise the name of this system."""
     try:
         facts = platform.freedesktop_os_release()
     except OSError:

@@ -187,7 +187,7 @@ def command(
 
 
 def files_of(root: Path) -> Path:
-    """Return the folder whose `usr` holds what a sandbox of this tree shows as /usr."""
+    """Return the folder whose `usr` a sandbox of this tree mounts as /usr."""
     return root.parent if root.with_name(USR).is_symlink() else root
 
 

@@ -29,7 +29,7 @@ _MERGED = re.compile(r"^(bin|sbin|lib|lib64)(?=/|$)")
 
 
 def unpack(packages: Sequence[Path], root: Path, progress: Progress) -> None:
-    """Unpack .deb files into a tree with merged /usr; documentation and what no worker opens stays out."""
+    """Unpack .deb files into a tree with merged /usr, without documentation and files that no worker opens."""
     for name in ("bin", "sbin", "lib", "lib64"):
         (root / "usr" / name).mkdir(parents=True)
         (root / name).symlink_to(f"usr/{name}")

@@ -1,5 +1,5 @@
-"""Proves that known deviations hide no others: plants other wrong outputs, such as a target could give, in the cases of
-entries, and counts what no result would show as unexpected."""
+"""Proves that known deviations hide no others: plants other wrong outputs in the cases of entries, and counts those
+that no result would report as unexpected."""
 
 from __future__ import annotations
 
@@ -144,12 +144,10 @@ class Masking(NamedTuple):
     example: str
 
 
-def maskings(
-    target: Target, expectations: Expectations, cases: Iterable[Case], seed: int
-) -> Iterator[Masking]:
-    """Yield what is planted in the cases of each entry that states an outcome of its own and holds on a target.
+def maskings(target: Target, expectations: Expectations, cases: Iterable[Case]) -> Iterator[Masking]:
+    """Yield the planted outputs in the cases of each entry that states an outcome of its own and holds on a target.
     Raises TargetUnavailable."""
-    with Probes(target, seed=seed) as probes:
+    with Probes(target) as probes:
         info = target_info(probes.target, probes.hello, probes.runtime)
         known = expectations.for_target(target.name, info)
         provider = probes.target.provider
@@ -199,7 +197,7 @@ def _unjudged(located: Located, case: Case) -> bool:
 
 
 def _planted(probe: Probe, provider: str) -> Iterator[tuple[str, Outputs]]:
-    """Plant in what a target gave, or in what is expected where it gave nothing."""
+    """Plant in the outputs of a target, or in the expected ones if it gave none."""
     expected = probe.judgement.expected
     outputs = probe.execution.outputs
     if outputs is None and probe.prepared.case.validity is Validity.VALID:

@@ -129,8 +129,8 @@ def _pieces(rows: TargetRows, wanted: Rows, others: Rows, exceptions: bool) -> l
 
 
 def _asked(rows: TargetRows, separation: Separation, wanted: Rows) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the queries of rules, one for each operator that a rule was seen to hold for: nothing is said of
-    operators that did not run."""
+    """Yield the queries of rules, one for each operator with a row for which the rule holds; operators that were not
+    run get none."""
     for rule in separation.rules:
         holds = np.logical_and.reduce(
             [np.ones(len(wanted), np.bool_), *(rows.table.mask(term, wanted) for term in rule.terms)]

@@ -185,12 +185,13 @@ class RunRows:
 
 
 def _allows(result: Result, then: Sequence[Entry], entry: Entry) -> bool:
-    """Say whether an entry may speak of a result: one that the run knew did so only if the result was expected."""
+    """Say whether an entry may explain a result; an entry that the run knew may do so only if the result was
+    expected."""
     return result.verdict is Verdict.EXPECTED or all(entry is not each for each in then)
 
 
 class RunOutcomes:
-    """The outcomes of a run by target; cases that did not run or have no defined result are unknown."""
+    """The outcomes of a run by target; those of cases that were not run or have no defined result are unknown."""
 
     def __init__(self, reader: RunReader) -> None:
         self._targets = reader.header.targets

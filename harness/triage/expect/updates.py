@@ -38,8 +38,8 @@ class Update:
 
 @dataclass
 class _SeenRows:
-    """What a run showed of one entry: rows of each target that ended as expected, that ended otherwise, and that
-    the run does not have; ids that did not run."""
+    """The evidence of a run about one entry: rows of each target that ended as expected, that ended differently, and
+    that are absent from the run; ids that were not run."""
 
     kept: dict[str, Rows] = field(default_factory=dict)
     lost: dict[str, Rows] = field(default_factory=dict)

@@ -66,8 +66,8 @@ class Fuzzer:
         tell: Callable[[FuzzCounts, int], None] = lambda _done, _findings: None,
         found: Callable[[FuzzFinding], None] = lambda _finding: None,
     ) -> None:
-        """Take what to draw from, what to run on and what is known; `tell` hears of every batch, `found` of
-        every new finding."""
+        """Take the source of calls, the probes and the known deviations; `tell` is called after every batch, `found`
+        for every new finding."""
         self.drawing = drawing
         self.probes = probes
         self.expectations = expectations
@@ -206,8 +206,9 @@ class Fuzzer:
             found.remark = "" if reduced.finished else "not shrunk to the end: the time was over"
 
     def _like_known(self, finding: FuzzFinding) -> list[str]:
-        """Return the places and titles of known deviations with this outcome: what a finding may be another face of.
-        Of a graph they are of its operators, or of a pattern that has them and fails by the same transformers."""
+        """Return the places and titles of known deviations with this outcome, of which the finding may be another
+        form. For a graph they are those of its operators, or of a pattern that has them and fails by the same
+        transformers."""
         graph = finding.spec.graph
         nodes = {node.operator for node in graph.spec.nodes} if graph else {finding.case.operator}
         return [
@@ -223,7 +224,7 @@ class Fuzzer:
         ]
 
     def _fails_by(self, located: Located, culprit: tuple[str, ...], nodes: set[str]) -> bool:
-        """Say whether a case of a pattern with these operators, of which an entry speaks, fails by the transformers."""
+        """Say whether an entry covers a case of a pattern with these operators that fails by the transformers."""
         for query in located.queries:
             pattern = OPERATORS[query.operator or ""].options if is_graph(query.operator or "") else None
             if isinstance(pattern, Pattern) and nodes <= pattern.operators:

@@ -121,7 +121,7 @@ class GraphDrawing:
     # compositions
 
     def _composition(self, name: str) -> tuple[Case, LoadedSpec] | None:
-        """Return a graph of pieces, each of which takes what those before it make where that fits."""
+        """Return a graph of pieces, each of which takes values of the earlier pieces where they fit."""
         wanted = self.random.randint(_LEAST, _MOST)
         graph: PlainGraph | None = None
         known: dict[str, Tensor] = {}

@@ -51,14 +51,11 @@ class Drawing:
         self.seeds = seeds
         self.random = Random(f"{seeds.operator.name}:{seed}")
         self.subject = Subject(self._prepared(seeds.cases[0]), seeds.spec, NAME)
-        self.thrown_away = 0
 
     def __iter__(self) -> Iterator[Drawn]:
         """Yield calls without end; some that follow each other have the same graph."""
         while True:
-            drawn = list(self._some())
-            self.thrown_away += not drawn
-            yield from drawn
+            yield from self._some()
 
     def _prepared(self, case: Case) -> Prepared:
         call = call_of(case)

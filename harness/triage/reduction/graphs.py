@@ -19,7 +19,7 @@ _PLAIN = {name: getattr(Options(), name) for name in ("shapes", *DEPLOYMENTS)}
 
 
 def smallest(graph: PlainGraph, name: str, alike: Callable[[Case], bool]) -> PlainGraph:
-    """Return the smallest graph of which a case is alike; each is tried under the name and a number."""
+    """Return the smallest graph with a case that fails alike; each attempt has the name and a number."""
     numbers = count(1)
     smaller: PlainGraph | None = graph
     while smaller is not None:

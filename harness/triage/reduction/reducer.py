@@ -56,9 +56,9 @@ class Flaky(NamedTuple):
 
 
 class ReducedCase(NamedTuple):
-    """The smallest case, how it fails, how many cases were tried, and the numbers of elements before and after;
-    `finished` where nothing more can be taken, else the time was over. `spec` is the one that the case was of, of a
-    graph that of the graph without the nodes that it does without; `culprit` names the transformers at fault."""
+    """The smallest case, its failure, the number of tried cases, and the numbers of elements before and after;
+    `finished` is False if the time ended the search. `spec` is the case's spec, for a graph the one without the
+    removed nodes; `culprit` names the transformers at fault."""
 
     case: Case
     spec: LoadedSpec

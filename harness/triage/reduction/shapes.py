@@ -175,8 +175,8 @@ def _without(value: Value, place: int, number: int) -> Value:
 
 
 def _nearer_numbers(attributes: tuple[tuple[str, Value], ...]) -> Iterator[tuple[tuple[str, Value], ...]]:
-    """Yield attributes with integers one nearer to zero, or zero: each with each of others, where they are
-    few, else one at a time."""
+    """Yield attributes with integers one nearer to zero, or zero: all combinations if they are few, otherwise one
+    change at a time."""
     choices = [_nearer(name, value) for name, value in attributes]
     if sum(len(each) > 1 for each in choices) <= _TOGETHER:
         yield from product(*choices)

@@ -1,4 +1,4 @@
-"""Writes the files of a repro that say what a call of DirectML's own API is: the issue, with every member of its
+"""Writes the files of a repro that describe a call of DirectML's own API: the issue, with every member of its
 structures, the description as JSON, the tensors and the case as a spec."""
 
 from __future__ import annotations

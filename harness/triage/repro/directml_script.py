@@ -41,7 +41,7 @@ def directml_script(failure: Failure) -> str:
 
 
 def passed(failure: Failure) -> list[tuple[str, Tensor]]:
-    """Return what is bound to each input of the description, by its name there: a flat buffer where it has
+    """Return the array that is bound to each input of the description, by its name there: a flat buffer where it has
     strides."""
     assert failure.description is not None
     held = failure.prepared.buffers or failure.prepared.inputs

@@ -173,7 +173,7 @@ _ARCHITECTURES = {
 
 
 def system_fields(failure: Failure) -> list[tuple[str, str]]:
-    """Return the fields below "System information" with their values, none of which names this machine's paths."""
+    """Return the fields below "System information" with their values, without paths of this machine."""
     info = failure.info
     return [
         ("Platform", _platform(failure)),

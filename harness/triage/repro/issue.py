@@ -218,7 +218,7 @@ def _entry(failure: Failure) -> list[str]:
 
 
 def expected_text(expected: Expected) -> str:
-    """Write what an output may be: a tensor, a few of which each element is one, or values with the largest
+    """Write the admissible results of an output: a tensor, the candidates of each element, or values with the largest
     of their bounds."""
     if isinstance(expected, Exact):
         return tensor_text(expected.tensor)

@@ -143,8 +143,8 @@ def expected_lines(expected: Sequence[Expected] | None, validity: Validity) -> l
 
 
 def written_array(tensor: Tensor) -> str:
-    """Write an array as an expression of the same bits: element by element where that is exact and short,
-    else its bytes."""
+    """Write an array as an expression of the same bits: element by element if that is exact and short, otherwise as
+    its bytes."""
     storage, array = DTYPES[tensor.dtype].storage, tensor.array
     if tensor.dtype == "string":
         return f"np.array({array.reshape(-1).tolist()!r}, object).reshape({array.shape!r})"
