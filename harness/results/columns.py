@@ -50,6 +50,9 @@ _DERIVED = {
 """Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
 _ROW_BYTES = 1
 """A file with fewer bytes a row is hostile: its ids alone need more."""
+_FOOTER, _FOOTER_PART = 32 << 20, 16
+"""Bytes of a footer, and its part of a file, from which on it is hostile: read, it takes twenty times as much memory. That of
+10^8 results has 12 MiB."""
 _OURS = b"harness."
 ASKED = f"(outcome <> '{Outcome.NOT_RUN.value}' OR coalesce(error.class, '') <> '{NOT_EXPRESSIBLE}')"
 """Holds for results that a target's API has words for."""
@@ -185,7 +188,7 @@ def _faults(what: str) -> Iterator[Any]:
         raise UsageError(LACKING) from error
     try:
         yield duckdb
-    except (duckdb.Error, ValueError, KeyError) as error:
+    except (duckdb.Error, ValueError, KeyError, OSError) as error:
         said = _TRACEBACK.sub("", str(error))
         why = what if said == str(error) else what.replace(_DAMAGED, "cannot be read")
         raise UsageError(f"{why}: {said.partition(chr(10))[0]}") from error
@@ -200,6 +203,19 @@ def _engine(fault: str) -> Iterator[Any]:
         found.execute(f"SET threads = 1; SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
         found.execute("SET parquet_metadata_cache = true")  # a file is opened several times
         yield found
+
+
+def _size(path: Path | Stored) -> int:
+    return path.size if isinstance(path, Stored) else path.stat().st_size
+
+
+def _end(path: Path | Stored) -> bytes:
+    """Return the last bytes of a file: the length of its footer, and `MAGIC`."""
+    if isinstance(path, Stored):
+        return bytes(path.filesystem.end(path.name))
+    with open(path, "rb") as file:
+        file.seek(max(0, _size(path) - 8))
+        return file.read()
 
 
 def _pattern(path: Path | Stored) -> str:
@@ -275,6 +291,11 @@ def _marks(sql: Any, path: Path | Stored) -> dict[str, str]:
     """Return the metadata of a file that are the harness's; the first that is read of it."""
     if isinstance(path, Stored) and path.filesystem.protocol not in sql.list_filesystems():
         sql.register_filesystem(path.filesystem)
+    size, end = _size(path), _end(path)
+    if (footer := int.from_bytes(end[:4], "little")) > max(_FOOTER, size // _FOOTER_PART) and end[
+        4:
+    ] == MAGIC:
+        raise UsageError(f"{path}: {_DAMAGED}: a footer of {footer:,} of {size:,} bytes")
     found = sql.execute("SELECT key, value FROM parquet_kv_metadata(?)", [_pattern(path)]).fetchall()
     return {
         bytes(key)[len(_OURS) :].decode(): bytes(value).decode()
@@ -291,8 +312,7 @@ def _names(sql: Any, path: Path | Stored) -> set[str]:
 def _plausible(sql: Any, path: Path | Stored) -> None:
     """Raise UsageError for a file with more rows than bytes."""
     (rows,) = sql.execute(f"SELECT count(*) FROM {_source(path)}").fetchone()
-    size = path.size if isinstance(path, Stored) else path.stat().st_size
-    if rows * _ROW_BYTES > size:
+    if rows * _ROW_BYTES > (size := _size(path)):
         raise UsageError(f"{path}: damaged columns: {rows:,} rows in {size:,} bytes")
 
 

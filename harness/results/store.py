@@ -59,6 +59,12 @@ class Store(AbstractFileSystem):  # type: ignore[misc] # untyped
         """Return one time for all: a file is as it was found."""
         return datetime.fromtimestamp(0, timezone.utc)
 
+    def end(self, path: str) -> bytes:
+        """Return the last eight bytes of a file. Errors: UsageError."""
+        filesystem, of_store, stored = self._found[path]
+        with _one_line(stored.url):
+            return bytes(filesystem.cat_file(of_store, max(0, stored.size - 8), stored.size))
+
     def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         """Open a file to read what is asked of it and no more."""
         filesystem, of_store = self._found[path][:2]
