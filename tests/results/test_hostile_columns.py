@@ -26,6 +26,13 @@ CODEC, VALUES, PAGES, DICTIONARY = 4, 5, 9, 11
 DICTIONARY_PAGE = 7
 """Field of a page's head."""
 
+_OF_2 = (
+    "nested more than 500 levels deep",
+    "Column has 4611686018427387904 values",
+    "negative number of rows",
+)
+"""What DuckDB says since 2.0, which needs Python 3.11."""
+
 Damage = Callable[[bytes], bytes]
 
 
@@ -145,6 +152,8 @@ def _empty(head: Any) -> None:
 )  # fmt: skip
 def test_answers(whole: Path, tmp_path: Path, damage: Damage, said: str) -> None:
     """In one line each; the sites' second line says that there is no site."""
+    if said in _OF_2 and int(duckdb.__version__.partition(".")[0]) < 2:
+        pytest.skip("DuckDB 1 reads some of these files, and crashes on a schema nested deep")
     path = tmp_path / "run.parquet"
     path.write_bytes(damage(whole.read_bytes()))
     for asked in (
