@@ -26,6 +26,7 @@ NEEDS = {
     "pythons": "tests of releases for older Pythons",
     "root": "tests as root",
     "ssh": "tests over ssh",
+    "store": "tests of runs in a store",
     "unshare": "tests of unshare around the Windows runtime",
     "windows": "tests of the Windows runtime",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import fail
-from harness.commands.options import NamedPath, targets_option
+from harness.commands.options import RunsPath, targets_option
 from harness.commands.renderings import Renderings
 from harness.model.errors import NothingRan, UsageError
 from harness.model.query import Query, parse_all
@@ -24,7 +24,7 @@ RENDERINGS = Renderings(history_document, history_data, svg=render_history_svg)
 
 
 @click.command("history")
-@click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="DIR...")
+@click.argument("runs", nargs=-1, required=True, type=RunsPath(), metavar="DIR...")
 @click.option("--case", metavar="ID", help="Show since when this case fails.")
 @click.option(
     "-k", "--query", "queries", multiple=True, metavar="QUERY", help="Show since when matching cases fail."
@@ -43,7 +43,7 @@ RENDERINGS = Renderings(history_document, history_data, svg=render_history_svg)
 )
 @RENDERINGS.options
 def history(
-    runs: tuple[Path, ...],
+    runs: tuple[Path | str, ...],
     case: str | None,
     queries: tuple[str, ...],
     asks_flips: bool,

@@ -42,6 +42,14 @@ class NamedPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class RunsPath(NamedPath):
+    """A path of runs, or the URL of runs in a store, which stays a text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the Path, or the URL."""
+        return value if "://" in str(value) else super().convert(value, param, ctx)
+
+
 SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")
 QUERIES = click.option(
     "-k",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import fail
-from harness.commands.options import NamedPath
+from harness.commands.options import NamedPath, RunsPath
 from harness.commands.report import write_text
 from harness.model.errors import NothingRan, UsageError
 from harness.render.console import Console
@@ -20,7 +20,7 @@ from harness.results.runfile import RunReader
 
 @click.command("query")
 @click.argument("sql")
-@click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, type=RunsPath(), metavar="RUN...")
 @click.option(
     "--format",
     "format_",
@@ -32,7 +32,7 @@ from harness.results.runfile import RunReader
 @click.option(
     "-o", "--output", type=NamedPath(dir_okay=False), help="Write here instead of to standard output."
 )
-def query(sql: str, runs: tuple[Path, ...], format_: str, output: Path | None) -> None:
+def query(sql: str, runs: tuple[Path | str, ...], format_: str, output: Path | None) -> None:
     """Ask RUN..., run files or folders with runs, a SELECT of the table `results`.
 
     Exit code 4, after the output: a run is incomplete.

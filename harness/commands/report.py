@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import click
 
 from harness.commands.error_line import check_complete
-from harness.commands.options import NamedPath
+from harness.commands.options import NamedPath, RunsPath
 from harness.model.errors import UsageError
 from harness.render.html import page, read_page, render_html
 from harness.render.page_cases import PageCases, Slices, remove_slices, write_slices
@@ -155,7 +155,7 @@ def replacing(out: Path) -> Iterator[Path]:
             partial.unlink()
 
 
-def _trends(run: Path, history: Iterable[Path]) -> list[Trend]:
+def _trends(run: Path, history: Iterable[Path | str]) -> list[Trend]:
     """Return the results of a run's targets, in this run and in the runs of folders. Errors: UsageError."""
     reader = RunReader(run)
     with RecordedRuns() as recorded:
@@ -188,13 +188,13 @@ def _trends(run: Path, history: Iterable[Path]) -> list[Trend]:
     "--history",
     "history",
     multiple=True,
-    type=NamedPath(),
+    type=RunsPath(),
     metavar="DIR",
     help="HTML: show results, defects and time of the same targets over the runs in DIR.",
 )
 @click.option("--only", type=click.Choice(["unexpected"]), help="JUnit and CTRF: these results alone.")
 def report(
-    run: Path, format_: str | None, output: Path | None, history: tuple[Path, ...], only: str | None
+    run: Path, format_: str | None, output: Path | None, history: tuple[Path | str, ...], only: str | None
 ) -> None:
     """Render RUN, a run file or the folder of a run, as a report or as columns.
 

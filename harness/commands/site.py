@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from harness.commands.history import end
-from harness.commands.options import NamedPath, folder_option
+from harness.commands.options import RunsPath, folder_option
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
 from harness.render.site import render_site
@@ -32,9 +32,9 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 @click.command("site")
-@click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, type=RunsPath(), metavar="RUN...")
 @folder_option("Folder of the site: a new or an empty one, or one that holds an earlier site.", required=True)
-def site(runs: tuple[Path, ...], output: Path) -> None:
+def site(runs: tuple[Path | str, ...], output: Path) -> None:
     """Make static pages of many runs: operators by target and release, with the history of each.
 
     RUN is a run file, or a folder with runs at any depth. Exit code 2: a run is damaged and was left out, or

@@ -5,11 +5,11 @@ nothing but scripts."""
 
 from __future__ import annotations
 
-import gzip
 import re
-import tempfile
 from collections import Counter
-from itertools import islice
+from collections.abc import Iterable
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,8 @@ from harness.render.payload import Payload
 from harness.render.terminal import repeated
 from harness.render.text import visible
 from harness.results import memory
+from harness.results.columns import Dataset
+from harness.results.counted import HEADER
 from harness.results.runfile import RunReader
 from harness.results.tables import Tables
 
@@ -30,8 +32,6 @@ PICKED = 50_000
 """Results of a larger run in its page: as many that are not as expected, and as many known defects."""
 OF_OPERATOR = 1_000_000
 """Results in a slice."""
-_TOGETHER = 200
-"""Results of an operator that are packed at once."""
 FOLDER = "report-cases"
 _FILE = re.compile(r"[A-Za-z][\w.]*")
 Slices = dict[str, str]
@@ -112,43 +112,28 @@ def write_slices(run: Path, folder: Path) -> Slices:
     OSError."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     slices: Slices = {}
-    with tempfile.TemporaryDirectory(prefix="harness-slices-") as parts:
-        for number, (operator, part) in enumerate(sorted(_parts(RunReader(run), Path(parts)).items())):
+    reader = RunReader(run)
+    with Dataset(f"{run}: cannot be divided", scanned=True) as data, data.part(reader) as part:
+        rows = part.ask(
+            f"SELECT operator, row, {part.line} FROM ({part.numbered}) AS results ORDER BY operator, row"
+        )
+        for number, (operator, of) in enumerate(groupby(rows, key=itemgetter(0))):
             taken = {name.lower() for name in slices.values()}
             file = f"{FOLDER}/{operator}.js"
             if not _FILE.fullmatch(operator) or file.lower() in taken:
                 file = f"{FOLDER}/_{number}.js"
             name = visible(operator)
             slices[name] = file
-            text = _slice(RunReader(part), run.parent)
+            results = (reader.result(row + HEADER, line) for _, row, line in islice(of, OF_OPERATOR))
+            text = _slice(_header(reader.header, operator), results, run.parent)
             key = msgspec.json.encode(name).decode()
             (folder / file).write_text(f'(globalThis.slices ??= {{}})[{key}] = "{text}";\n', encoding="utf-8")
     return slices
 
 
-def _parts(run: RunReader, folder: Path) -> dict[str, Path]:
-    """Divide a run into packed ones without an end, one for each operator."""
-    encode = msgspec.json.Encoder().encode
-    files: dict[str, Path] = {}
-    held: dict[str, list[bytes]] = {}
-
-    def write(operator: str) -> None:
-        with open(files[operator], "ab") as file:
-            file.write(gzip.compress(b"\n".join([*held.pop(operator), b""]), 1))
-
-    for result in run:
-        operator = result.operator
-        if operator not in files:
-            files[operator] = folder / f"{len(files)}.jsonl.gz"
-            of = {name: each for name, each in run.header.origins.items() if name.startswith(f"{operator}:")}
-            held[operator] = [encode(msgspec.structs.replace(run.header, origins=of))]
-        lines = held.setdefault(operator, [])
-        lines.append(encode(result))
-        if len(lines) >= _TOGETHER:
-            write(operator)
-    for operator in list(held):
-        write(operator)
-    return files
+def _header(header: Header, operator: str) -> Header:
+    of = {name: each for name, each in header.origins.items() if name.startswith(f"{operator}:")}
+    return msgspec.structs.replace(header, origins=of)
 
 
 def remove_slices(folder: Path) -> None:
@@ -157,13 +142,13 @@ def remove_slices(folder: Path) -> None:
         file.unlink()
 
 
-def _slice(reader: RunReader, folder: Path) -> str:
-    tables, payload = Tables(reader.header, across_targets=False), _payload(reader.header)
-    for result in islice(reader, OF_OPERATOR):
+def _slice(header: Header, results: Iterable[Result], folder: Path) -> str:
+    tables, payload = Tables(header, across_targets=False), _payload(header)
+    for result in results:
         payload.add(result, *tables.add(result), note(result))
     tables.finish(None)
     payload.add_tensors(folder / "artifacts")
-    return payload.encode(tables, {"run": reader.header.run_id})
+    return payload.encode(tables, {"run": header.run_id})
 
 
 def _payload(header: Header) -> Payload:

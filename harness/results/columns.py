@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -49,6 +50,9 @@ _DERIVED = {
 """Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
 _ROW_BYTES = 1
 """A file with fewer bytes a row is hostile: its ids alone need more."""
+_FOOTER, _FOOTER_PART = 32 << 20, 16
+"""Bytes of a footer, and its part of a file, from which on it is hostile: read, it takes twenty times as much memory. That of
+10^8 results has 12 MiB."""
 _OURS = b"harness."
 ASKED = f"(outcome <> '{Outcome.NOT_RUN.value}' OR coalesce(error.class, '') <> '{NOT_EXPRESSIBLE}')"
 """Holds for results that a target's API has words for."""
@@ -59,6 +63,9 @@ _TOGETHER = 1000
 _SORTED = 20_000
 """Lines that are sorted at once."""
 _FLOAT = "DOUBLE"
+_DAMAGED = "damaged columns"
+_TRACEBACK = re.compile(r"\ATraceback .*\n(?:[ \t].*\n)*")
+"""What DuckDB puts before the error of a store's filesystem."""
 
 
 _T = TypeVar("_T")
@@ -142,8 +149,28 @@ def _fields() -> list[_Field]:
     return [_Field(each) for each in described.fields]
 
 
-def there(path: Path) -> bool:
+class Stored(NamedTuple):
+    """A file of columns in a store, where others have a `Path` (`harness.results.store`)."""
+
+    url: str
+    name: str
+    """Its name in SQL."""
+    size: int
+    filesystem: Any
+    """The filesystem of fsspec that opens this name."""
+
+    def __str__(self) -> str:
+        return self.url
+
+    def is_dir(self) -> bool:
+        """Say what a `Path` says."""
+        return False
+
+
+def there(path: Path | Stored) -> bool:
     """Say whether a file holds columns; one that cannot be read does not."""
+    if isinstance(path, Stored):
+        return True
     try:
         with buffered(path, len(MAGIC)) as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -161,8 +188,10 @@ def _faults(what: str) -> Iterator[Any]:
         raise UsageError(LACKING) from error
     try:
         yield duckdb
-    except (duckdb.Error, ValueError, KeyError) as error:
-        raise UsageError(f"{what}: {str(error).partition(chr(10))[0]}") from error
+    except (duckdb.Error, ValueError, KeyError, OSError) as error:
+        said = _TRACEBACK.sub("", str(error))
+        why = what if said == str(error) else what.replace(_DAMAGED, "cannot be read")
+        raise UsageError(f"{why}: {said.partition(chr(10))[0]}") from error
 
 
 @contextlib.contextmanager
@@ -172,15 +201,34 @@ def _engine(fault: str) -> Iterator[Any]:
         found.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         # one thread: lines are made in Python, which more do not speed up, and each has buffers of its own
         found.execute(f"SET threads = 1; SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
+        found.execute("SET parquet_metadata_cache = true")  # a file is opened several times
         yield found
 
 
-def _source(path: Path, more: str = "") -> str:
+def _size(path: Path | Stored) -> int:
+    return path.size if isinstance(path, Stored) else path.stat().st_size
+
+
+def _end(path: Path | Stored) -> bytes:
+    """Return the last bytes of a file: the length of its footer, and `MAGIC`."""
+    if isinstance(path, Stored):
+        return bytes(path.filesystem.end(path.name))
+    with open(path, "rb") as file:
+        file.seek(max(0, _size(path) - 8))
+        return file.read()
+
+
+def _pattern(path: Path | Stored) -> str:
+    """Return the pattern in SQL that matches one file."""
+    return path.name if isinstance(path, Stored) else glob.escape(str(path))
+
+
+def _source(path: Path | Stored, more: str = "") -> str:
     """Return SQL for a file's rows."""
-    return f"read_parquet({sql_text(glob.escape(str(path)))}, hive_partitioning = false{more})"
+    return f"read_parquet({sql_text(_pattern(path))}, hive_partitioning = false{more})"
 
 
-def _cast(path: Path, types: dict[str, str], has: Collection[str], *, numbered: bool = False) -> str:
+def _cast(path: Path | Stored, types: dict[str, str], has: Collection[str], *, numbered: bool = False) -> str:
     """Return SQL for columns of a file that has these types or others; a struct may lack members, and the file columns:
     `has` names those that are there. Numbered rows have `row` beside them, from 0 on."""
     found = {name: _name(name) if name in has else "NULL" for name in types}
@@ -239,9 +287,16 @@ def _with_nan(result: Result, diff: Diff) -> Result:
     return msgspec.structs.replace(result, diff=msgspec.structs.replace(diff, **nan)) if nan else result
 
 
-def _marks(sql: Any, path: Path) -> dict[str, str]:
-    """Return the metadata of a file that are the harness's."""
-    found = sql.execute("SELECT key, value FROM parquet_kv_metadata(?)", [glob.escape(str(path))]).fetchall()
+def _marks(sql: Any, path: Path | Stored) -> dict[str, str]:
+    """Return the metadata of a file that are the harness's; the first that is read of it."""
+    if isinstance(path, Stored) and path.filesystem.protocol not in sql.list_filesystems():
+        sql.register_filesystem(path.filesystem)
+    size, end = _size(path), _end(path)
+    if (footer := int.from_bytes(end[:4], "little")) > max(_FOOTER, size // _FOOTER_PART) and end[
+        4:
+    ] == MAGIC:
+        raise UsageError(f"{path}: {_DAMAGED}: a footer of {footer:,} of {size:,} bytes")
+    found = sql.execute("SELECT key, value FROM parquet_kv_metadata(?)", [_pattern(path)]).fetchall()
     return {
         bytes(key)[len(_OURS) :].decode(): bytes(value).decode()
         for key, value in found
@@ -249,21 +304,21 @@ def _marks(sql: Any, path: Path) -> dict[str, str]:
     }
 
 
-def _names(sql: Any, path: Path) -> set[str]:
+def _names(sql: Any, path: Path | Stored) -> set[str]:
     """Return the names of a file's columns."""
     return {row[0] for row in sql.execute(f"DESCRIBE FROM {_source(path)}").fetchall()}
 
 
-def _plausible(sql: Any, path: Path) -> None:
+def _plausible(sql: Any, path: Path | Stored) -> None:
     """Raise UsageError for a file with more rows than bytes."""
     (rows,) = sql.execute(f"SELECT count(*) FROM {_source(path)}").fetchone()
-    if rows * _ROW_BYTES > path.stat().st_size:
-        raise UsageError(f"{path}: damaged columns: {rows:,} rows in {path.stat().st_size:,} bytes")
+    if rows * _ROW_BYTES > (size := _size(path)):
+        raise UsageError(f"{path}: damaged columns: {rows:,} rows in {size:,} bytes")
 
 
-def lines(path: Path) -> Iterator[bytes]:
+def lines(path: Path | Stored) -> Iterator[bytes]:
     """Yield the lines of the run file that the columns are of. Errors: UsageError that names the file."""
-    with _engine(f"{path}: damaged columns") as sql:
+    with _engine(f"{path}: {_DAMAGED}") as sql:
         marks, has = _marks(sql, path), _names(sql, path)
         version = marks.get("columns")
         if not version or "header" not in marks or "case" not in has:
@@ -291,7 +346,7 @@ def _beside(sql: Any, run: RunReader) -> Path:
     found = newer(run)
     if found is None:
         return run.path
-    with _faults(f"{found}: damaged columns"):
+    with _faults(f"{found}: {_DAMAGED}"):
         same = _marks(sql, found).get("header") == msgspec.json.encode(run.header).decode()
     return found if same else run.path
 
@@ -360,7 +415,8 @@ class Dataset:
         self._settings = _FRUGAL if scanned else "RESET threads"
         self._opened = contextlib.ExitStack()
         self._parts: list[str] = []
-        self.paths: list[Path] = []
+        self.paths: list[str] = []
+        """What questions may read: a path with signs of a pattern as it is and as it is written in `read_parquet`."""
 
     def __enter__(self) -> Dataset:
         with contextlib.ExitStack() as opening:
@@ -377,10 +433,10 @@ class Dataset:
     @contextlib.contextmanager
     def part(self, run: RunReader) -> Iterator[RunColumns]:
         """Yield a run, which belongs to the dataset if nothing is raised. Errors: UsageError for a damaged run."""
-        path = run.path if there(run.path) else _beside(self.sql, run)
-        with _faults(f"{path}: damaged columns"):
+        path: Path | Stored = run.path if there(run.path) else _beside(self.sql, run)
+        with _faults(f"{path}: {_DAMAGED}"):
             if path == run.path and not there(path):
-                path = self.folder / f"{len(self.paths)}{SUFFIX}"
+                path = self.folder / f"{len(self._parts)}{SUFFIX}"
                 write(run, path)
             marks, has = _marks(self.sql, path), _names(self.sql, path)
             _plausible(self.sql, path)
@@ -390,7 +446,7 @@ class Dataset:
             selected = f"SELECT {sql_text(run.header.run_id)} AS run, * FROM ({_cast(path, columns(), has)})"
             numbered, cut = _cast(path, columns(), has, numbered=True), marks.get("cut") == "true"
             yield RunColumns(self.sql, selected, numbered, _line(has, "results"), end, cut)
-        self.paths.append(path)
+        self.paths += [_pattern(path)] if isinstance(path, Stored) else {str(path), _pattern(path)}
         self._parts.append(selected)
         self.sql.execute(f"CREATE OR REPLACE VIEW results AS {' UNION ALL BY NAME '.join(self._parts)}")
 
@@ -420,9 +476,7 @@ def ask(runs: Sequence[RunReader], question: str) -> Iterator[Answer]:
             with data.part(run) as part:
                 incomplete += [] if part.end else [run.header.run_id]
         sql = data.sql
-        # a path with signs of a pattern is held against the list as it is and as it is written in `read_parquet`
-        names = (name for path in map(str, data.paths) for name in dict.fromkeys((path, glob.escape(path))))
-        paths = ", ".join(map(sql_text, names))
+        paths = ", ".join(map(sql_text, data.paths))
         sql.execute(f"RESET memory_limit; SET allowed_paths = [{paths}]")
         sql.execute("SET enable_external_access = false; SET lock_configuration = true")
         # `query` takes one SELECT alone, and no WITH that writes, which counts as one, stands in a subquery

@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
+from msgspec import UNSET
+
+from harness.model.case import Validity
 from harness.model.errors import UsageError
 from harness.model.result import Result
-from harness.model.verdict import DEFECTS, NOT_EXECUTED, Verdict
+from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, Verdict
 from harness.results import columns
 from harness.results.columns import Dataset, RunColumns, sql_text
+from harness.results.cross_check import CheckedResult, CrossCheck
 from harness.results.runfile import RunReader, miscounted
 from harness.results.tables import Tables
 
@@ -27,9 +31,10 @@ HEADER = 2
 _BASIC = """target, operator, validity, levels::VARCHAR, outcome, verdict, reading, placed_on, error."class", memory.outside > 0,
     function_nodes IS NULL, expectation"""
 """What tables count of a result by operator, target, level and validity."""
+_VARIANT = """if(contains("case", ';variant='), regexp_extract("case", ';variant=([^;]*)', 1), '')"""
 _ALIKE = f"""{_BASIC}, starts_with("case", operator || '@'), opset, inputs, uses, call, error."by", empty, accuracy IS NULL,
     accuracy.unclaimed < accuracy.compared,
-    if(contains("case", ';variant='), regexp_extract("case", ';variant=([^;]*)', 1), '')"""
+    {_VARIANT}"""
 """What reports count of a result: those alike in it are counted together."""
 _Take = Callable[[Result, int, int, int], None]
 """Takes a result, its kind and state as `Tables.add` returns them, and how many results it stands for."""
@@ -48,8 +53,7 @@ def count(run: RunReader, tables: Tables, take: _Take | None = None, *, singly: 
     asked = columns.there(run.path) or (
         run.path.stat().st_size >= LONG and columns.newer(run) is not None and find_spec("duckdb")
     )
-    checks_pair = tables.cross_check is not None and tables.cross_check.pair is not None
-    if asked and not checks_pair:
+    if asked:
         with Dataset(f"{run.path}: cannot be counted", scanned=True) as data, data.part(run) as part:
             ((rows,),) = part.rows("count(*)")
             if rows > singly:
@@ -69,6 +73,7 @@ def count_columns(
     without reading ids. Errors: UsageError for damaged columns."""
     held = Counter[str]()
     several = tables.differences.needed
+    cross_check, tables.cross_check = tables.cross_check, None  # a result would stand for others
     for number, row, line in _counted(part, several=several) if shown else _alike(part, _BASIC):
         result = run.result(row + HEADER, line)
         counted = tables.add(result, number)
@@ -78,7 +83,33 @@ def count_columns(
         held[result.verdict.value] += number
     if part.end is not None and (why := miscounted(part.end, held)):
         raise UsageError(f"{run.path}: damaged columns: {why}")
+    tables.cross_check = cross_check
+    if shown and cross_check is not None and cross_check.pair is not None:
+        whole = {short: name for name, short in tables.names.items()}
+        provider, api = (whole[each] for each in cross_check.pair)
+        _check_pair(part, cross_check, provider, api)
     tables.finish(part.end, truncated=part.cut)
+
+
+def _check_pair(part: RunColumns, cross_check: CrossCheck, provider: str, api: str) -> None:
+    """Hold the results of two targets against each other, case by case (`CrossCheck.add`)."""
+    of = [
+        f"any_value({field}) FILTER (target = {sql_text(name)}) AS {field}{place}"
+        for place, name in enumerate((provider, api))
+        for field in ("validity", "outcome", "output")
+    ]
+    rows = part.ask(f"""
+        SELECT operator, validity0, outcome0, output0 IS NULL, validity1, outcome1, output1 IS NULL,
+            output0 IS NOT DISTINCT FROM output1, count(*), min(example)
+        FROM (SELECT any_value(operator) AS operator, min("case") AS example, {", ".join(of)} FROM ({part.numbered})
+            WHERE {columns.ASKED} AND {_VARIANT} = '' GROUP BY {columns.key('"case"')})
+        WHERE outcome0 IS NOT NULL AND outcome1 IS NOT NULL GROUP BY ALL""")
+    for operator, *first, unset0, validity, outcome, unset1, same, number, example in rows:
+        ours = CheckedResult(Validity(first[0]), Outcome(first[1]), UNSET if unset0 else "one")
+        its = CheckedResult(
+            Validity(validity), Outcome(outcome), UNSET if unset1 else "one" if same else "other"
+        )
+        cross_check.count(operator, ours, its, number, example)
 
 
 def _counted(part: RunColumns, *, several: bool) -> Iterator[tuple[int, int, bytes]]:

@@ -159,10 +159,15 @@ class CrossCheck:
             self._first[result.case] = mine
             return
         provider, api = (other, mine) if result.target == self.pair[1] else (mine, other)
-        agreement = compare(provider, api)
-        key = (result.operator, provider.validity, provider.outcome, api.outcome, agreement)
-        number, example = self._groups.get(key, (0, result.case))
-        self._groups[key] = (number + 1, min(example, result.case))
+        self.count(result.operator, provider, api, 1, result.case)
+
+    def count(
+        self, operator: str, provider: CheckedResult, api: CheckedResult, number: int, example: str
+    ) -> None:
+        """Take a number of cases on which the two did this; the example is the first by name."""
+        key = (operator, provider.validity, provider.outcome, api.outcome, compare(provider, api))
+        before, other = self._groups.get(key, (0, example))
+        self._groups[key] = (before + number, min(other, example))
 
     @property
     def compared(self) -> int:

@@ -26,6 +26,8 @@ from harness.model.errors import HarnessError
 from tests.campaign.findings import Found
 from tests.campaign.kinds import KINDS, Unexpected, prepare
 
+_MEMORY = 1 << 30
+"""What a process may take that reads a file of some kilobytes."""
 _SLOW = 0.25
 """Of the bound: a file that takes as much processor time is worth a look."""
 
@@ -113,6 +115,7 @@ def _read_all(
         kind, data, rng = _damaged(wholes, seed, number)
         os.write(writing, json.dumps([number, kind, False, ""]).encode() + b"\n")
         problem = ""
+        Path("/proc/self/clear_refs").write_text("5")  # from here on the kernel notes the most memory anew
         began = _processor_time()
         try:
             KINDS[kind].use(folder, data, rng)
@@ -122,9 +125,20 @@ def _read_all(
             problem = str(error) if isinstance(error, Unexpected) else traceback.format_exc()[-1500:]
         if not problem and (took := _processor_time() - began) > slow:
             problem = f"took {took:.1f} s of processor time"
+        if not problem and (most := _most_memory()) > _MEMORY:
+            problem = f"took {most >> 20:,} MiB of memory"
         os.write(writing, json.dumps([number, kind, True, problem]).encode() + b"\n")
 
 
 def _processor_time() -> float:
     """Return the seconds that this process and those that it has ended and waited for have computed."""
     return sum(os.times()[:4])
+
+
+def _most_memory() -> int:
+    (line,) = (
+        line
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        if line.startswith("VmHWM:")
+    )
+    return int(line.split()[1]) << 10

@@ -20,6 +20,7 @@ from harness.model.cache_folder import CACHE_ENV
 from harness.targets import components
 from harness.targets.fake_script import Script
 from harness.targets.runtimes import environments
+from tests.campaign import parquet
 from tests.campaign.mutations import BYTES, LINES, TEXT, Mutation
 from tests.histories import CASE, INVALID, OPEN, OTHER, write_run
 from tests.running import SPECS, harness, script_of
@@ -157,12 +158,18 @@ def _packed(folder: Path, data: bytes, rng: random.Random) -> None:
 
 def _columns(folder: Path, data: bytes, rng: random.Random) -> None:
     path = _written(folder / "damaged.parquet", data)
+    whole = folder / "run"
     _command(
         *rng.choice(
             (
-                ("report", path, "--format", "csv", "-o", folder / "report"),
+                *(("report", path, "--format", name, "-o", folder / "report") for name in _REPORTS),
+                ("report", path, "-o", folder / "reports"),
                 ("history", path),
-                ("compare", folder / "run", path),
+                ("history", path, whole, "--flips"),
+                ("site", path, "-o", folder / "site"),
+                ("compare", whole, path),
+                ("compare", path, whole),
+                ("explain", path, "--known"),
                 ("query", "SELECT * FROM results", path, "--format", "json", "-o", folder / "report"),
                 ("query", "SELECT operator, reading, count(*) FROM results GROUP BY ALL", path),
             )
@@ -246,10 +253,17 @@ def prepare(folder: Path) -> None:
 
 
 def _as_columns(folder: Path) -> Sequence[bytes]:
-    """In a process of its own: a fork of one with DuckDB's threads would hang."""
+    """As the harness writes them, and with pages that are not compressed, so that damage reaches what they hold. In a process of
+    its own: a fork of one with DuckDB's threads would hang."""
     report = ("report", folder / "run", "-o", folder / "whole.parquet")
     subprocess.run([sys.executable, "-m", "harness", *report], check=True)
-    return _of("whole.parquet")(folder)
+    (packed,) = _of("whole.parquet")(folder)
+    plain = "import duckdb; duckdb.sql(\"COPY (FROM 'whole.parquet') TO 'plain.parquet' (COMPRESSION uncompressed)\")"
+    subprocess.run([sys.executable, "-c", plain], check=True, cwd=folder)
+    (pages,) = _of("plain.parquet")(folder)
+    marked = parquet.footer(pages)
+    marked.held[parquet.METADATA] = parquet.footer(packed).held[parquet.METADATA]
+    return [packed, parquet.with_footer(pages, marked)]
 
 
 def _of(name: str) -> Callable[[Path], Sequence[bytes]]:
@@ -271,7 +285,7 @@ KINDS: dict[str, Kind] = {
     "script": Kind(TEXT, lambda _: [SCRIPT.encode()], _script),
     "run": Kind(LINES, _of("run/run.jsonl"), _run),
     "packed run": Kind(BYTES, _compressed, _packed),
-    "columns": Kind(BYTES, _as_columns, _columns),
+    "columns": Kind((*BYTES, *parquet.MUTATIONS), _as_columns, _columns),
     "artifact": Kind(BYTES, _of("whole.npz"), _artifact),
     "manifest": Kind(TEXT, lambda _: [b"0123456789abcdef0123 3 Round@22\n" * 40], _manifest),
     "model": Kind(

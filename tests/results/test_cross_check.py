@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+
 import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
@@ -9,7 +12,12 @@ from harness.model.header import Header
 from harness.model.result import NOT_EXPRESSIBLE, Error, Result
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
+from harness.results.counted import read_tables
 from harness.results.cross_check import CheckedResult, CrossCheck, Suspect, checked_pair, compare
+from harness.results.runfile import RunReader
+from tests.results.test_columns import columns_of
+from tests.running import harness
+from tests.synthetic import write_results
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU")
 API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU")
@@ -115,3 +123,37 @@ def test_a_case_that_one_of_them_cannot_express_is_not_compared() -> None:
     cross_check.add(msgspec.structs.replace(result("dml", Outcome.NOT_RUN), error=beyond))
     cross_check.add(result("directml", PASS))
     assert cross_check.compared == 0
+
+
+def test_columns_are_held_against_each_other_as_lines_are(tmp_path: Path) -> None:
+    """Every pair of outcomes, of outputs that are the same, others or not known, of calls that are composed or that an API
+    lacks, of cases of one target alone; in any order, under names that a report shortens."""
+    names = {"dml": "dml,runtime=/a/python", "directml": "directml,runtime=/b/python"}
+    made = []
+    places = itertools.product(
+        (PASS, MISMATCH, REJECTED, ACCEPTED, Outcome.CRASH, Outcome.NOT_RUN),
+        (UNSET, "aa", "bb"),
+        (VALID, INVALID),
+    )
+    for number, (first, second) in enumerate(itertools.product(list(places), repeat=2)):
+        case = f"Round@{11 + number % 2}:case=c{number};X=float32[2]" + ";variant=v" * (number % 17 == 0)
+        both = [
+            result("dml", *first[:2], case, first[2]),
+            result("directml", *second[:2], case, second[2]),
+        ]
+        if number % 7 == 0 and second[0] is Outcome.NOT_RUN:
+            both[1] = msgspec.structs.replace(both[1], error=Error(NOT_EXPRESSIBLE, ""))
+        made += both[: 1 + (number % 13 > 0)][:: 1 - 2 * (number % 3 == 0)]
+    made = [msgspec.structs.replace(each, target=names[each.target]) for each in made]
+    run = write_results(tmp_path / "run.jsonl", made, {names["dml"]: DML, names["directml"]: API})
+    lines, columns = read_tables(RunReader(run)), read_tables(RunReader(columns_of(run)))
+    assert lines.cross_check is not None
+    assert columns.cross_check is not None
+    assert columns.cross_check.groups() == lines.cross_check.groups()
+    assert columns.cross_check.pair == ("dml,runtime=…/python", "directml,runtime=…/python")
+    assert 900 < columns.cross_check.compared == lines.cross_check.compared < len(made) // 2
+    assert len({group.agreement for group in lines.cross_check.groups()}) >= 8
+    for format in ("markdown", "csv", "html"):
+        assert harness("report", tmp_path / "run.parquet", "--format", format) == harness(
+            "report", run, "--format", format
+        )

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from packaging.version import InvalidVersion, Version
 
@@ -22,12 +22,19 @@ _NAMED = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
 _RELEASE = re.compile(r"@ort-[^@,]+")
 
 
-def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Return the run files that paths name, and those in folders at any depth; no link is followed. Errors:
-    UsageError, NothingRan."""
+def find_runs(paths: Iterable[Path | str]) -> list[Path]:
+    """Return the run files that paths name, and those in folders at any depth; no link is followed. A text is a URL: what
+    it finds, `Stored`, takes the place of a Path. Errors: UsageError, NothingRan."""
     found: dict[Path, Path] = {}
     asked = list(paths)
+    if urls := [path for path in asked if isinstance(path, str)]:
+        from harness.results.store import Store
+
+        store = Store()
+        found |= {cast(Path, file.url): cast(Path, file) for url in urls for file in store.below(url)}
     for path in asked:
+        if isinstance(path, str):
+            continue
         if not path.exists():
             raise UsageError(f"{path}: does not exist; name run files or folders with {_NAMED}")
         for file in _in_folder(path) if path.is_dir() else [path]:
