@@ -3,9 +3,9 @@
 A worker holds at most two batches. It announces each case before it starts it, in memory that both map or by
 a frame, so that a crash, a hang or a lost pipe costs only that case: the worker is replaced, and its
 unanswered cases go to another one, also those that it ran and whose answers went with it. A stream that is
-garbled says nothing of the case that was at fault: from then on frames announce every case. If creating a
-session ends two workers in a row, the remaining cases of that graph are recorded as ended with it, since they
-would all repeat the same step.
+garbled says nothing of the case that was at fault: from then on frames announce every case. A worker that
+ended with the process that forked it has lost no case. If creating a session ends two workers in a row, the
+remaining cases of that graph are recorded as ended with it, since they would all repeat the same step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.targets.batches import batches, encode_batch
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import GarbledError
 from harness.targets.launching import Hello, Launch, greeting
-from harness.targets.process import Inbox, WorkerProcess
+from harness.targets.process import LOST, Inbox, WorkerProcess
 from harness.targets.starting import ForkServer
 from harness.targets.worker_state import SentBatch, Setbacks, WorkerSlot
 
@@ -248,7 +248,7 @@ class WorkerPool:
         hint = slot.process.stderr
         link = self._launch.link
         lost = slot.lost()
-        if link is not None and link.broken(detail, hint):
+        if detail == LOST or (link is not None and link.broken(detail, hint)):
             lost = None
         if lost is None and self._is_last(slot, detail, hint):
             self.close()

@@ -23,9 +23,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.targets.scratch import Scratch
-from harness.targets.starting import ForkedWorker, ForkServer, started
+from harness.targets.starting import ORPHANED, ForkedWorker, ForkServer, started
 from harness.worker.worker import IDLE, LOADING, PROGRESS
 
+LOST = "not forked, or ended with the process that forked it"
+"""How a worker ended that no case of its own has ended."""
 SHARES = os.name == "posix"
 """Whether processes of this system can map a file whose folder is then removed."""
 
@@ -142,13 +144,15 @@ class WorkerProcess:
         self._outbox.put(_REQUEST.pack(len(head), len(body)) + head + body)
 
     def end(self) -> str:
-        """Wait for a worker whose stream has ended and say how: `SIGSEGV`, `exit code 3`."""
+        """Wait for a worker whose stream has ended and say how: `SIGSEGV`, `exit code 3`, LOST."""
         try:
             code = self._popen.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self.kill()
             code = self._popen.wait()
         self._close()
+        if code == ORPHANED:
+            return LOST
         if code < 0:
             try:
                 return signal.Signals(-code).name
@@ -158,7 +162,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the worker and everything it started, at once."""
-        if sys.platform == "win32":
+        if sys.platform == "win32" or isinstance(self._popen, ForkedWorker):
             self._popen.kill()
         else:
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -23,6 +23,9 @@ _PR_SET_PDEATHSIG = 1
 _SECONDS = 10.0
 """How long it may take to learn of a worker that is to end, whether it has begun or has ended."""
 
+ORPHANED = -(1 << 8)
+"""The exit code of a worker that was not forked or whose server has ended; no signal has this number."""
+
 
 def dying_with(parent: int) -> Callable[[], None] | None:
     """Return the preparation of a new process, with which a killed parent leaves none behind, not even a stopped one;
@@ -77,8 +80,10 @@ class ForkServer:
         """Ends the process and its workers before this object's end."""
 
     def fork(self, environment: Mapping[str, str]) -> ForkedWorker:
-        """Fork a worker with these variables of its own. Errors: OSError where the process has ended."""
-        if self._process is None:
+        """Fork a worker with these variables of its own; a process that was killed is started again. Errors: OSError
+        where it has ended by itself, as another one would."""
+        if self._process is None or self._process.poll() == -signal.SIGKILL:
+            self.end()
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 null = subprocess.DEVNULL
@@ -99,25 +104,23 @@ class ForkedWorker:
     def __init__(
         self, server: subprocess.Popen[bytes], control: socket.socket, environment: Mapping[str, str]
     ) -> None:
-        self._server = server
-        self._status, status = socket.socketpair()
-        (stdin, ours), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
-        self.stdin: IO[bytes] = open(ours, "wb", buffering=0)  # noqa: SIM115 - as long as the worker, like the others
-        self.stdout: IO[bytes] = open(out, "rb", buffering=0)  # noqa: SIM115
-        self.stderr: IO[bytes] = open(err, "rb", buffering=0)  # noqa: SIM115
+        self._server, self._control = server, control
         self._pid: int | None = None
         self._code: int | None = None
-        try:
-            given = [stdin, stdout, stderr, status.fileno()]
-            socket.send_fds(control, [msgspec.json.encode(environment)], given)
-        except OSError:
-            for each in (self.stdin, self.stdout, self.stderr, self._status):
-                each.close()
-            raise
-        finally:
-            status.close()
-            for descriptor in (stdin, stdout, stderr):
-                os.close(descriptor)
+        streams: list[IO[bytes]] = []
+        given: list[int] = []
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            for mode, end in (("wb", 1), ("rb", 0), ("rb", 0)):
+                pipe = os.pipe()
+                given.append(pipe[1 - end])
+                theirs.callback(os.close, given[-1])
+                streams.append(ours.enter_context(open(pipe[end], mode, buffering=0)))
+            self.stdin, self.stdout, self.stderr = streams
+            self._status, status = socket.socketpair()
+            ours.enter_context(self._status)
+            theirs.enter_context(status)
+            socket.send_fds(control, [msgspec.json.encode(environment)], [*given, status.fileno()])
+            ours.pop_all()
 
     @property
     def pid(self) -> int:
@@ -129,8 +132,19 @@ class ForkedWorker:
             raise ProcessLookupError("the worker was not forked")
         return self._pid
 
+    def kill(self) -> None:
+        """End the worker and everything it started, at once: with the server while that still loads onnxruntime, when
+        it has forked none."""
+        try:
+            self._control.recv(1, socket.MSG_DONTWAIT)
+        except OSError:
+            _end(self._server, self._control)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; return its exit code or the negative number of a signal. Errors: TimeoutExpired."""
+        """Wait for its end; return its exit code, the negative number of a signal, or ORPHANED. Errors:
+        TimeoutExpired."""
         with contextlib.suppress(ProcessLookupError):
             _ = self.pid
         if self._code is None:
@@ -139,17 +153,15 @@ class ForkedWorker:
         return self._code
 
     def _number(self, timeout: float | None = None) -> int:
-        """Receive the process id, then the exit code; SIGKILL's where the process that forks has ended, or is ended here
-        because it does not answer."""
+        """Receive the process id, then the exit code; ORPHANED where the server has ended, or is ended here because it
+        does not answer."""
         self._status.settimeout(_SECONDS if timeout is None else timeout)
         try:
-            data = self._status.recv(NUMBER.size)
+            if data := self._status.recv(NUMBER.size):
+                return int(NUMBER.unpack(data)[0])
         except TimeoutError:
             if timeout is not None:
                 raise subprocess.TimeoutExpired("worker", timeout) from None
-            self._server.kill()
-            data = b""
-        if data:
-            return int(NUMBER.unpack(data)[0])
-        self._code = -signal.SIGKILL
+            _end(self._server, self._control)
+        self._code = ORPHANED
         return self._code

@@ -3,7 +3,8 @@
 `targets/starting.py` starts it and connects its descriptor 0, a socket of whole messages. A request is the
 environment that a worker has beside this process's (JSON), with four descriptors: its standard streams, and a socket
 that takes two i32, the worker's process id and, once it has ended, its exit code or the negative number of a signal. An
-ended worker keeps its process id until the other side closes that socket, which also ends one that still runs.
+ended worker keeps its process id until the other side closes that socket, which also ends one that still runs. This
+side of the socket of requests is shut down for writing once onnxruntime is loaded.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class ForkLoop:
     def __init__(self) -> None:
         self._control = socket.socket(fileno=0)
         self._pids: dict[int, int] = {}
+        self._running: set[int] = set()
         woken, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -46,7 +48,8 @@ class ForkLoop:
             self._forks = False
 
     def serve(self) -> None:
-        """Answer requests until the other side of the socket is closed."""
+        """Say that onnxruntime is loaded, then answer requests until the other side of the socket is closed."""
+        self._control.shutdown(socket.SHUT_WR)
         while True:
             for descriptor, _ in self._poll.poll():
                 if descriptor == self._woken:
@@ -71,6 +74,7 @@ class ForkLoop:
             if not pid:
                 self._become_worker(dict(environment, HARNESS_PARENT=str(parent)), received)
             self._pids[status] = pid
+            self._running.add(status)
             self._poll.register(status, select.POLLIN)
         for each in ended:
             os.close(each)
@@ -97,15 +101,17 @@ class ForkLoop:
             os._exit(code)
 
     def _report(self) -> None:
-        for status, pid in self._pids.items():
-            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        for status in tuple(self._running):
+            ended = os.waitid(os.P_PID, self._pids[status], os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is not None:
+                self._running.remove(status)
                 code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
                 with contextlib.suppress(OSError):  # nobody asks any more
                     os.write(status, NUMBER.pack(code))
 
     def _release(self, status: int) -> None:
         pid = self._pids.pop(status)
+        self._running.discard(status)
         self._poll.unregister(status)
         os.close(status)
         os.kill(pid, signal.SIGKILL)

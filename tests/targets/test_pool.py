@@ -4,6 +4,7 @@ is left behind."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -32,11 +33,12 @@ from harness.targets.registry import parse_target
 from harness.worker.worker import PROTOCOL
 from tests.plans import selected
 from tests.prepared import compiled, prepared_case, right_output
-from tests.processes import gone
+from tests.processes import gone, table
 from tests.running import script_of
 from tests.sampled import one_of
 
 WORKERS = Path(__file__).parents[1] / "workers.py"
+SERVER = WORKERS.parents[1] / "harness" / "worker" / "fork_server.py"
 pytestmark = [
     pytest.mark.skipif(
         sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
@@ -221,6 +223,45 @@ def test_a_worker_killed_from_outside_costs_one_case(tmp_path: Path) -> None:
     assert killed
     assert len(lost) <= len(killed)
     assert {found[case].error.class_ for case in lost} <= {"SIGKILL"}  # type: ignore[union-attr]
+
+
+FORKED = """
+from pathlib import Path
+from harness.worker.worker import Channel, serve
+from tests.workers import Echo
+def load_onnxruntime():
+    pass
+def OnnxRuntime():
+    return Echo(Path(__file__).parent)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux")
+def test_a_killed_process_that_forks_costs_no_case(tmp_path: Path) -> None:
+    """Its workers end with it: not by the cases that they are at, which run again."""
+    given = chosen("Round@22:sweep=sizes;X=float16")
+    server = shutil.copy(SERVER, tmp_path)
+    (tmp_path / "worker.py").write_text(FORKED, encoding="utf-8")
+    launch = echo_of(tmp_path, seconds=0.05)._replace(
+        env={"PYTHONPATH": str(WORKERS.parents[1]), "OPENBLAS_NUM_THREADS": "1"},
+        forks=[sys.executable, server],
+    )
+    pool = WorkerPool(launch, size=2, timeout=60)
+    found = {}
+    killed = {os.getpid()}
+    with closing(pool.run(iter(given))) as answers:
+        for prepared, _, execution in answers:
+            found[prepared.case.id] = execution
+            if len(found) in (5, 12):
+                parent = table()[next(iter(pool._slots)).pid]
+                assert parent not in killed
+                killed.add(parent)
+                os.kill(parent, signal.SIGKILL)
+    assert len(killed) == 3
+    assert_echoed(found, given, set())
+    assert found.keys() == {prepared.case.id for unit in given for prepared in unit.cases}
+    begun = (tmp_path / "begun").read_text(encoding="utf-8").splitlines()
+    assert len(begun) > len(found), "the cases that ran then are begun again"
 
 
 def test_a_case_has_its_whole_time_whatever_ran_before(tmp_path: Path) -> None:

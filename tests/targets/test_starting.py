@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
 from harness.targets.launches import launch
-from harness.targets.process import Inbox, WorkerProcess
+from harness.targets.process import LOST, Inbox, WorkerProcess
 from harness.targets.registry import parse_target
 from harness.targets.starting import ForkServer
 from tests.processes import descendants, gone, table
@@ -114,15 +118,86 @@ def test_a_worker_has_a_folder_and_descriptors_of_its_own(server: ForkServer) ->
     assert not Path(worker._scratch.name).exists()
 
 
-def test_workers_start_as_programs_once_the_process_is_gone(server: ForkServer) -> None:
+def test_a_process_that_was_killed_is_started_again(server: ForkServer) -> None:
     worker, inbox = forked(server)
     assert greets(inbox)
-    os.kill(table()[worker.pid], signal.SIGKILL)
+    killed = table()[worker.pid]
+    os.kill(killed, signal.SIGKILL)
     at_its_end(inbox)
-    assert worker.end() == "SIGKILL"
+    assert worker.end() == LOST
+    assert gone([killed])
     another, inbox = forked(server)
-    at_its_end(inbox)
-    assert another.end() == "exit code 7"
+    assert greets(inbox), "the program in its place ends at once"
+    assert table()[another.pid] != killed
+    another.kill()
+
+
+def test_workers_start_as_programs_once_the_process_has_ended_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "onnxruntime.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
+    server = ForkServer([sys.executable, str(SERVER)], {"PYTHONPATH": str(tmp_path)})
+    for how in (LOST, "exit code 7"):
+        worker, inbox = forked(server)
+        at_its_end(inbox)
+        assert worker.end() == how
+
+
+def test_a_worker_ends_at_once_while_onnxruntime_still_loads(tmp_path: Path) -> None:
+    """The process that loads it ends too, of which no worker has begun, and another one is started for the next."""
+    (tmp_path / "onnxruntime.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
+    server = ForkServer([sys.executable, str(SERVER)], {"PYTHONPATH": str(tmp_path)})
+    for _ in range(2):
+        (worker, _), (other, others) = forked(server), forked(server)
+        began = time.monotonic()
+        worker.kill()
+        assert time.monotonic() - began < 5
+        at_its_end(others)
+        assert other.end() == LOST
+
+
+def test_an_end_is_reported_once(server: ForkServer) -> None:
+    """Also where nobody has asked for it when others end."""
+    (worker, inbox), *others = [forked(server) for _ in range(3)]
+    assert greets(inbox)
+    os.kill(worker.pid, signal.SIGSEGV)
+    for other, news in others:
+        assert greets(news)
+        os.kill(other.pid, signal.SIGSEGV)
+        assert other.end() == "SIGSEGV"
+    popen: Any = worker._popen
+    code = popen._status.recv(1 << 10, socket.MSG_PEEK)
+    assert code == (-signal.SIGSEGV).to_bytes(4, sys.byteorder, signed=True)
+    assert worker.end() == "SIGSEGV"
+
+
+def test_no_descriptor_stays_open_where_the_system_has_too_few(server: ForkServer) -> None:
+    first, inbox = forked(server)
+    assert greets(inbox)
+    resource: Any = importlib.import_module("resource")  # which Windows lacks
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(each) for each in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 16, limits[1]))
+    taken: list[int] = []
+
+    def take_all() -> int:
+        before = len(taken)
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        return len(taken) - before
+
+    try:
+        take_all()
+        for free in range(8):  # a worker needs eight
+            for _ in range(free):
+                os.close(taken.pop())
+            with pytest.raises(OSError, match="Too many open files"):
+                server.fork({})
+            assert take_all() == free
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for each in taken:
+            os.close(each)
+    first.kill()
 
 
 def test_a_worker_that_hangs_before_it_is_forked_can_be_ended(
@@ -138,7 +213,7 @@ def test_a_worker_that_hangs_before_it_is_forked_can_be_ended(
     worker.kill()
     assert time.monotonic() - began < 5
     at_its_end(inbox)
-    assert first.end() == "SIGKILL"
+    assert first.end() == LOST
 
 
 def test_a_worker_ends_although_the_process_that_forked_it_does_not_answer(
@@ -172,7 +247,7 @@ def test_a_system_without_room_for_a_process_ends_no_other_worker(tmp_path: Path
     once = "import os\nfork = os.fork\ndef first():\n    os.fork = fork\n    raise BlockingIOError(11, 'none left')\nos.fork = first\n"
     (tmp_path / "onnxruntime.py").write_text(once, encoding="utf-8")
     server = ForkServer([sys.executable, str(SERVER)], {"PYTHONPATH": str(tmp_path)})
-    for how in ("SIGKILL", "exit code 1"):
+    for how in (LOST, "exit code 1"):
         worker, inbox = forked(server)
         at_its_end(inbox)
         assert worker.end() == how
