@@ -156,7 +156,8 @@ def mistaken(call: Call, wrong: str) -> list[ResizedAxis]:
         other = {"not_larger": "not_smaller", "not_smaller": "not_larger"}
         policy = str(call.attributes.get("keep_aspect_ratio_policy"))
         turned = {**call.attributes, "keep_aspect_ratio_policy": other.get(policy, policy)}
-        return list(axes(call._replace(attributes=turned)))
+        made = list(axes(call._replace(attributes=turned)))
+        return made if all(axis.resized < 10_000 for axis in made) else found
     if wrong == "policy ignored":
         return list(
             axes(call._replace(attributes={**call.attributes, "keep_aspect_ratio_policy": "stretch"}))

@@ -170,3 +170,10 @@ def test_a_spec_of_ones_own_gets_none(tmp_path: Path) -> None:
     spec = tmp_path / "Gemm.yaml"
     spec.write_bytes(own_spec("Gemm").read_bytes())
     assert not any(map(is_of_kind, expand(load_specs([spec]))))
+
+
+def test_a_float_attribute_that_a_rule_forbids_is_generated_once() -> None:
+    made = [
+        each for each in origins(plan_of("com.microsoft.GroupQueryAttention")) if "q_norm_epsilon_inf" in each
+    ]
+    assert made == ["com.microsoft.GroupQueryAttention:case=kind_q_norm_epsilon_inf"]

@@ -210,6 +210,11 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
             return "a cache that slides has the rows of its window, and a step a token"
     elif n["P"] < n.get("total_sequence_length", 0) != n["P"] + n["S"]:
         return "a cache that grows by what is new, or one that holds it already"
+    if "query_seqlens" in call.inputs and ("past_key" not in call.inputs or n["causal"] != 1):
+        return "query_seqlens goes with past_key, past_value and causal=1"
+    for name in ("q_norm_epsilon", "k_norm_epsilon"):
+        if not 0 < call.parameter(name, 1.0) < np.inf:
+            return f"{name} is finite and positive"
     if n["P"] and "past_key" not in call.inputs:
         return "as many keys as queries without a cache"
     types = {call.inputs[name].dtype for name in ("past_key", "past_value") if name in call.inputs}
@@ -237,14 +242,20 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
 def _no_lengths(n: Dimensions, inputs: Mapping[str, Tensor]) -> str | None:
     """Lengths that a batch cannot have, as the description of query_seqlens says."""
     held = inputs["seqlens_k"].array.astype(np.int64) + 1
-    most = inputs["total_sequence_length"].array.max(initial=0)
-    chunks = inputs["query_seqlens"].array if "query_seqlens" in inputs else None
-    if most < (0 if n["sliding_window_cache"] else n["S"]):
+    most = int(inputs["total_sequence_length"].array.max(initial=0))
+    slides = n["sliding_window_cache"]
+    if most < (0 if slides else n["S"]):
         return "total_sequence_length counts the new tokens"
-    if (held < (chunks is not None)).any() or (held > most).any():
+    if ((held < 1) | (held > most)).any():
         return "seqlens_k + 1 is from 1 to total_sequence_length"
-    if chunks is not None and ((chunks < 0) | (chunks > np.minimum(n["S"], held))).any():
+    if "query_seqlens" not in inputs:
+        return None
+    new = inputs["query_seqlens"].array.astype(np.int64)
+    if ((new < 0) | (new > np.minimum(n["S"], held))).any():
         return "query_seqlens is from 0 to the sequence length and to seqlens_k + 1"
+    before = held - new
+    if not slides and ((before > n["P"]) | (before + n["S"] > max(n["P"], most))).any():
+        return "the cache has the tokens before the new ones, and room for all new ones, padding too"
     return None
 
 

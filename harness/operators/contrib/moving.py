@@ -217,12 +217,10 @@ _TOKENS = (*_tokens(4), Chosen("different", lambda raw, _: np.arange(raw.size)))
 def _not_left(n: Dimensions, inputs: Mapping[str, Tensor]) -> str | None:
     """Predictions that do not go with what is left of the source."""
     left = n["S"] - int(inputs["prev_suffix_match_idx"].array)
-    predicted = inputs.get("pred_tokens")
-    return (
-        "as many predicted as source tokens are left, and one"
-        if predicted and predicted.array.size != left + 1
-        else None
-    )
+    if "pred_tokens" not in inputs:
+        return None
+    fits = 0 <= left <= n["S"] and inputs["pred_tokens"].array.size == left + 1
+    return None if fits else "as many predicted as source tokens are left, and one"
 
 
 OPERATORS = (

@@ -9,7 +9,7 @@ stored once per pair of halves.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,12 +39,23 @@ _UNLISTED = frozenset({"case", "shape", "begins", "ends", "draw"})
 
 @dataclass(frozen=True)
 class Column:
-    """One column: a code for each key of a half, or of a pair of halves. `words` is None for integers, which
-    are their own codes."""
+    """One column of the `count` keys of a half, or of a pair of halves: the codes at the `places` that have one, and
+    the code of all others, since most keys lack most names, of operators that are not theirs. `words` is None for
+    integers, which are their own codes."""
 
     half: int
-    codes: NDArray[np.int64]
+    count: int
+    places: NDArray[np.int32]
+    found: NDArray[np.int64]
+    other: int
     words: tuple[str, ...] | None
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """A code for each key, `[count]`."""
+        codes = np.full(self.count, self.other, np.int64)
+        codes[self.places] = self.found
+        return codes
 
     def value(self, code: int) -> Value:
         return code if self.words is None else self.words[code]
@@ -71,22 +82,20 @@ class FeatureTable:
     @cached_property
     def columns(self) -> Mapping[str, Column]:
         """All columns by name."""
-        described = [
-            [read(key) for key in keys] for read, keys in zip(self._readers, self._keys, strict=True)
-        ]
-        numbers, names, _ = (dict.fromkeys(name for each in half for name in each) for half in described)
-        either = {name: None for name in numbers if name in names}
+        halves = [_sparse(map(read, keys)) for read, keys in zip(self._readers, self._keys, strict=True)]
+        either = [name for name in halves[0] if name in halves[1]]
         columns: dict[str, Column] = {}
-        for half, each in enumerate(described):
-            columns.update(
-                _columns(
-                    half, [{name: value for name, value in one.items() if name not in either} for one in each]
-                )
+        for half, (found, keys) in enumerate(zip(halves, self._keys, strict=True)):
+            own = (each for each in found.items() if each[0] not in either)
+            columns.update(_columns(half, len(keys), own))
+        pairs = self._pairs[0].T.tolist() if either else []
+        for name in either:
+            numbers, names = (dict(zip(*half[name], strict=True)) for half in halves[:2])
+            values = (
+                {**({name: numbers[n]} if n in numbers else {}), **({name: names[m]} if m in names else {})}
+                for n, m in pairs
             )
-        if either:
-            both = ({**described[0][numbers], **described[1][names]} for numbers, names in self._pairs[0].T)
-            together = [{name: of[name] for name in of if name in either} for of in both]
-            columns.update(_columns(_PAIR, together))
+            columns.update(_columns(_PAIR, len(pairs), _sparse(values).items()))
         return columns
 
     @cached_property
@@ -208,24 +217,31 @@ def _integer(word: str) -> Value:
     return int(word) if INTEGER.match(word) else word
 
 
-def _columns(half: int, described: list[dict[str, Value]]) -> Iterator[tuple[str, Column]]:
-    """Yield the columns of a half from what each of its keys has.
+_Sparse = dict[str, tuple[list[int], list[Value]]]
+"""The places of keys that have a name, and their values there."""
 
-    Most keys lack most names, of operators that are not theirs; so a column is filled where there is something.
-    """
-    found: dict[str, tuple[list[int], list[Value]]] = {}
+
+def _sparse(described: Iterable[Mapping[str, Value]]) -> _Sparse:
+    """Return the names of what each key has."""
+    found: _Sparse = {}
     for place, each in enumerate(described):
         for name, value in each.items():
             places, values = found.setdefault(name, ([], []))
             places.append(place)
             values.append(value)
-    for name, (places, values) in found.items():
+    return found
+
+
+def _columns(
+    half: int, count: int, found: Iterable[tuple[str, tuple[list[int], list[Value]]]]
+) -> Iterator[tuple[str, Column]]:
+    """Yield the columns of a half, or of pairs, of `count` keys."""
+    for name, (places, values) in found:
+        at = np.array(places, np.int32)
         if all(
             isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING for value in values
         ):
-            codes = np.full(len(described), _MISSING, np.int64)
-            codes[places] = values
-            yield name, Column(half, codes, None)
+            yield name, Column(half, count, at, np.array(values, np.int64), _MISSING, None)
             continue
         numbers: Numbering[str] = Numbering()
         absent = next((row for row, place in enumerate(places) if row != place), len(places))
@@ -234,6 +250,5 @@ def _columns(half: int, described: list[dict[str, Value]]) -> Iterator[tuple[str
             if row == absent:
                 numbers[ABSENT]  # numbers follow the order in which words occur
             made.append(numbers[str(value)])
-        codes = np.full(len(described), numbers[ABSENT] if len(places) < len(described) else 0, np.int64)
-        codes[places] = made
-        yield name, Column(half, codes, tuple(numbers))
+        other = numbers[ABSENT] if len(places) < count else 0
+        yield name, Column(half, count, at, np.array(made, np.int64), other, tuple(numbers))

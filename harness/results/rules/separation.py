@@ -24,6 +24,8 @@ FAR_FETCHED = 3.6
 """The cost from which one conjunction is held against several: two causes can look like one that takes many
 terms to say."""
 _ONE_MORE = 0.5
+_TERMS = 4_000
+"""Terms that several rules are made of, those that hold for the most failing rows: each has a bit for each row."""
 
 
 class Rule(NamedTuple):
@@ -96,6 +98,9 @@ class Population:
         )
         if single is not None and _cost(single) < FAR_FETCHED:
             return single
+        held = np.array([int(size(each)) for each in bits])
+        most_held = sorted(np.argsort(-held, kind="stable")[:_TERMS].tolist())
+        terms, bits = [terms[place] for place in most_held], [bits[place] for place in most_held]
         problem = self._problem(failing, terms, bits)
         rules = cover(problem, most)
         several = self._separation(failing, problem, terms, rules)

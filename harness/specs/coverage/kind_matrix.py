@@ -94,7 +94,8 @@ class SeenKinds:
 
     def _count(self, case: Case, cell: Cell) -> None:
         """Count a cell, of an invalid case none of elements and shapes, and a kind of elements for each mode of the case."""
-        if case.validity is Validity.VALID or cell[1] in (LEFT_OUT, UNDECLARED, *NUMBERS, *NARROW):
+        whole = cell[1] in (LEFT_OUT, UNDECLARED, *NARROW) or self.number_type(*cell) is not None
+        if whole or case.validity is Validity.VALID:
             self.judged.add(cell)
         if case.validity is Validity.VALID and cell[1] in IN_MODES:
             for mode in modes_of(case):
