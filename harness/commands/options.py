@@ -4,6 +4,7 @@ about and what results are judged by."""
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -43,11 +44,11 @@ class NamedPath(click.Path):
 
 
 class RunsPath(NamedPath):
-    """A path of runs, or the URL of runs in a store, which stays a text."""
+    """A path of runs, or the URL of runs in a store, which stays a text. One letter is a drive of Windows and no scheme."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the Path, or the URL."""
-        return value if "://" in str(value) else super().convert(value, param, ctx)
+        return value if re.match(r"[A-Za-z][\w+.:-]+://", str(value)) else super().convert(value, param, ctx)
 
 
 SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")

@@ -110,7 +110,7 @@ def write_reports(report: Report, cases: PageCases, folder: Path) -> None:
         if cases.cut:
             slices = write_slices(cases.run, folder)
     except OSError as error:
-        raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from error
+        raise UsageError(f"{error.filename or folder}: cannot be written: {error.strerror}") from error
     finally:
         write_whole(folder / "report.html", [page(report, cases, slices)])
 

@@ -50,9 +50,8 @@ _DERIVED = {
 """Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
 _ROW_BYTES = 1
 """A file with fewer bytes a row is hostile: its ids alone need more."""
-_FOOTER, _FOOTER_PART = 32 << 20, 16
-"""Bytes of a footer, and its part of a file, from which on it is hostile: read, it takes twenty times as much memory. That of
-10^8 results has 12 MiB."""
+_FOOTER = 32 << 20
+"""A footer with more bytes is hostile: reading it takes twenty times as much memory. The footer of 10^8 results has 12 MiB."""
 _OURS = b"harness."
 ASKED = f"(outcome <> '{Outcome.NOT_RUN.value}' OR coalesce(error.class, '') <> '{NOT_EXPRESSIBLE}')"
 """Holds for results that a target's API has words for."""
@@ -66,6 +65,7 @@ _FLOAT = "DOUBLE"
 _DAMAGED = "damaged columns"
 _TRACEBACK = re.compile(r"\ATraceback .*\n(?:[ \t].*\n)*")
 """What DuckDB puts before the error of a store's filesystem."""
+_SECRET = re.compile(r"(?<=://)[^/?#]*@|\?\S+")
 
 
 _T = TypeVar("_T")
@@ -160,11 +160,16 @@ class Stored(NamedTuple):
     """The filesystem of fsspec that opens this name."""
 
     def __str__(self) -> str:
-        return self.url
+        return public(self.url)
 
     def is_dir(self) -> bool:
         """Say what a `Path` says."""
         return False
+
+
+def public(text: str) -> str:
+    """Remove user, password and query from the URLs of a text."""
+    return _SECRET.sub("", text) if "://" in text else text
 
 
 def there(path: Path | Stored) -> bool:
@@ -179,25 +184,25 @@ def there(path: Path | Stored) -> bool:
 
 
 @contextlib.contextmanager
-def _faults(what: str) -> Iterator[Any]:
-    """Yield the module of DuckDB; an error of it, or a value that no column has, becomes a UsageError that begins with
-    `what`."""
+def _faults(what: str, *more: type[Exception]) -> Iterator[Any]:
+    """Yield the module of DuckDB. Its errors, a value that no column has, and exceptions of the types `more` become a
+    UsageError that begins with `what`."""
     try:
         import duckdb
     except ImportError as error:
         raise UsageError(LACKING) from error
     try:
         yield duckdb
-    except (duckdb.Error, ValueError, KeyError, OSError) as error:
+    except (duckdb.Error, ValueError, KeyError, *more) as error:
         said = _TRACEBACK.sub("", str(error))
         why = what if said == str(error) else what.replace(_DAMAGED, "cannot be read")
-        raise UsageError(f"{why}: {said.partition(chr(10))[0]}") from error
+        raise UsageError(f"{why}: {public(said.partition(chr(10))[0])}") from error
 
 
 @contextlib.contextmanager
-def _engine(fault: str) -> Iterator[Any]:
+def _engine(fault: str, *more: type[Exception]) -> Iterator[Any]:
     """Open DuckDB without a file of its own (`_faults`)."""
-    with _faults(fault) as duckdb, duckdb.connect() as found:
+    with _faults(fault, *more) as duckdb, duckdb.connect() as found:
         found.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         # one thread: lines are made in Python, which more do not speed up, and each has buffers of its own
         found.execute(f"SET threads = 1; SET memory_limit = '{_MEMORY}'; SET temp_directory = ''")
@@ -253,7 +258,7 @@ def write(run: RunReader, out: Path) -> None:
     columns = ", ".join(f"{_name(name)}: {sql_text(type)}" for name, type in of_lines.items())
     selected = ", ".join(_name(name) for name in of_lines if name not in _DERIVED)
     derived = ", ".join(f"{sql} AS {_name(name)}" for name, sql in _DERIVED.items())
-    with _engine(f"{out}: cannot be written") as sql:
+    with _engine(f"{out}: cannot be written", OSError) as sql:
         descriptor, name = tempfile.mkstemp(prefix=f".{out.name}.", suffix=".jsonl", dir=out.parent)
         try:
             with open(descriptor, "wb", buffering=1 << 20) as file:
@@ -291,10 +296,9 @@ def _marks(sql: Any, path: Path | Stored) -> dict[str, str]:
     """Return the metadata of a file that are the harness's; the first that is read of it."""
     if isinstance(path, Stored) and path.filesystem.protocol not in sql.list_filesystems():
         sql.register_filesystem(path.filesystem)
-    size, end = _size(path), _end(path)
-    if (footer := int.from_bytes(end[:4], "little")) > max(_FOOTER, size // _FOOTER_PART) and end[
-        4:
-    ] == MAGIC:
+    with _faults(f"{path}: cannot be read", OSError):
+        size, end = _size(path), _end(path)
+    if (footer := int.from_bytes(end[-8:-4], "little")) > _FOOTER and end[-4:] == MAGIC:
         raise UsageError(f"{path}: {_DAMAGED}: a footer of {footer:,} of {size:,} bytes")
     found = sql.execute("SELECT key, value FROM parquet_kv_metadata(?)", [_pattern(path)]).fetchall()
     return {

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import urlsplit
 
-from harness.model.errors import NothingRan, UsageError
-from harness.results.columns import SUFFIX, Stored
+from harness.model.errors import UsageError
+from harness.results.columns import SUFFIX, Stored, public
 
 try:
     from fsspec import AbstractFileSystem, url_to_fs
@@ -33,7 +33,7 @@ class Store(AbstractFileSystem):  # type: ignore[misc] # untyped
 
     def below(self, url: str) -> list[Stored]:
         """Find the file of columns that a URL names, or those at any depth below it. Errors: UsageError where they cannot
-        be listed, NothingRan where there is none."""
+        be listed."""
         found = []
         with _one_line(url):
             filesystem, root = url_to_fs(url)
@@ -43,8 +43,6 @@ class Store(AbstractFileSystem):  # type: ignore[misc] # untyped
                     name, size = f"{self.protocol}://{len(self._found)}", filesystem.info(path)["size"]
                     found.append(Stored(url if one else filesystem.unstrip_protocol(path), name, size, self))
                     self._found[name] = filesystem, path, found[-1]
-        if not found:
-            raise NothingRan(f"{url}: no *{SUFFIX} below it")
         return found
 
     def glob(self, path: str, **_: Any) -> list[str]:
@@ -61,9 +59,11 @@ class Store(AbstractFileSystem):  # type: ignore[misc] # untyped
 
     def end(self, path: str) -> bytes:
         """Return the last eight bytes of a file. Errors: UsageError."""
-        filesystem, of_store, stored = self._found[path]
-        with _one_line(stored.url):
-            return bytes(filesystem.cat_file(of_store, max(0, stored.size - 8), stored.size))
+        stored = self._found[path][2]
+        # `cat_file` would read the whole file where a server knows no ranges
+        with _one_line(stored.url), self.open(path) as file:
+            file.seek(max(0, stored.size - 8))
+            return bytes(file.read(8))
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         """Open a file to read what is asked of it and no more."""
@@ -76,5 +76,10 @@ def _one_line(url: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # each filesystem has its own
-        said = str(error).partition("\n")[0] or type(error).__name__
-        raise UsageError(f"{url}: cannot be read: {said}") from error
+        # fsspec raises FileNotFoundError for a server that does not answer, too
+        first = error.__cause__ or error if isinstance(error, FileNotFoundError) else error
+        absent = isinstance(first, FileNotFoundError) or getattr(first, "status", 0) == 404
+        said = public(str(first).partition("\n")[0]) or type(first).__name__
+        raise UsageError(
+            f"{public(url)}: {'does not exist' if absent else f'cannot be read: {said}'}"
+        ) from error

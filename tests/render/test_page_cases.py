@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from harness.commands.report import write_reports
+from harness.model.errors import UsageError
 from harness.render import page_cases
 from harness.render.html import read_page
 from harness.results.runfile import RunReader, RunWriter
@@ -63,6 +65,20 @@ def test_slices_hold_every_result_of_their_operator(
             case = ";".join(data["parts"][part] for part in data["part"][starts[number] : starts[number + 1]])
             found[json.loads(key)].append((case, data["states"][state][0]))
     assert found == wanted
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
+def test_a_full_disk(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is no damage of the run that is read."""
+    monkeypatch.setattr(page_cases, "WHOLE", 100)
+    folder = tmp_path / "made"
+    (folder / page_cases.FOLDER).mkdir(parents=True)
+    (folder / page_cases.FOLDER / "ABS.js").symlink_to("/dev/full")
+    monkeypatch.setattr("harness.commands.report.remove_slices", lambda _: None)
+    with pytest.raises(
+        UsageError, match=f"^{re.escape(str(folder))}: cannot be written: No space left on device$"
+    ):
+        write_reports(*read_page(run), folder)
 
 
 def test_a_single_file_says_what_it_lacks(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -513,6 +513,14 @@ def test_a_number_that_no_column_holds(tmp_path: Path) -> None:
         columns.write(RunReader(run), tmp_path / "x.parquet")
 
 
+def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
+    run = RunReader(write_results(tmp_path / "run.jsonl", list(results(1))))
+    with pytest.raises(UsageError, match=r"x\.parquet: cannot be read: .*No such file"):
+        next(columns.lines(tmp_path / "x.parquet"))
+    with pytest.raises(UsageError, match=r"x\.parquet: cannot be written: .*No such file"):
+        columns.write(run, tmp_path / "none" / "x.parquet")
+
+
 def test_without_duckdb(tmp_path: Path) -> None:
     """Neither is it loaded for runs that are lines, nor is its absence a traceback."""
     run = write_results(tmp_path / "run.jsonl", list(results(5)))

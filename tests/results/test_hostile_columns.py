@@ -209,6 +209,19 @@ def test_texts_of_ids(tmp_path: Path) -> None:
     assert "\x1b[31m" not in shown.out
 
 
+def test_a_large_footer_of_a_sparse_file(tmp_path: Path) -> None:
+    """Its part of the file says nothing: 10 GiB of zeros take no room."""
+    path = tmp_path / "run.parquet"
+    with open(path, "wb") as file:
+        file.write(b"PAR1")
+        file.truncate(10 << 30)
+        file.seek(-8, 2)
+        file.write((33 << 20).to_bytes(4, "little") + b"PAR1")
+    ended = harness("query", "SELECT 1", path)
+    assert (ended.code, ended.out) == (2, "")
+    assert "damaged columns: a footer of 34,603,008 of 10,737,418,240 bytes" in ended.err
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_of_the_largest_footer(whole: Path, tmp_path: Path) -> None:

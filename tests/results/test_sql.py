@@ -155,6 +155,7 @@ def test_wrong_use(tmp_path: Path) -> None:
     for asked, code, said in (
         (("SELECT 1", tmp_path), 2, f"{twice}: run 20260101T030405Z-7 is also "),
         (("SELECT 1", tmp_path / "none"), 2, "none: does not exist; name run files or folders"),
+        (("SELECT 1", "C://runs"), 2, ": does not exist; name run files or folders"),
         (("SELECT 1", twice, "-o", tmp_path / "x"), 2, "-o writes a file: add --format csv or json"),
         (
             ("SELECT 1 AS a, 2 AS a", twice, "--format", "json"),
@@ -173,6 +174,18 @@ def test_an_incomplete_run_is_named(tmp_path: Path) -> None:
         ended = harness("query", "SELECT outcome FROM results", run, "--format", "csv")
         assert (ended.code, ended.out) == (4, f"outcome\n{Outcome.PASS.value}\n")
         assert complaint(ended) == "incomplete: 20260101T030405Z-7"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGPIPE")
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    path = columns_of(write_run(tmp_path, 1, {CASE: "p"}))
+    asked = [sys.executable, "-m", "harness", "query", "FROM range(1000000)", path, "--format", "csv"]
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline() == b"range\n"
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(60)) == (b"", 141)
 
 
 def test_ctrl_c_ends_a_question_without_end(tmp_path: Path) -> None:

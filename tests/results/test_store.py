@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import http.server
 import io
 import os
@@ -13,9 +15,13 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from harness.model.errors import UsageError
+from harness.results import columns
+from harness.results.columns import Stored
 from tests.histories import CASE, write_days
 from tests.needs import need
 from tests.results.test_columns import columns_of
@@ -75,19 +81,26 @@ class _Ranges(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+@contextlib.contextmanager
+def _serving(folder: Path, handler: type[_Ranges]) -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(handler, directory=str(folder))
+    ) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+
+
 @pytest.fixture
 def served(days: Path) -> Iterator[str]:
     """Yield the URL of the same files on a web server."""
     need("store", None if find_spec("aiohttp") else "python -m pip install aiohttp")
 
-    def handler(*made: Any) -> http.server.BaseHTTPRequestHandler:
-        return _Ranges(*made, directory=str(days))
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with _serving(days, _Ranges) as url:
+        yield url
 
 
 @pytest.mark.parametrize("place", ["memory", "served", "file"])
@@ -158,10 +171,10 @@ def test_sql_reaches_nothing_beside(memory: str, sql: str) -> None:
 @pytest.mark.parametrize(
     ("url", "code", "said"),
     [
-        ("memory://bucket/none", 4, "memory://bucket/none: no *.parquet below it"),
-        ("memory://bucket/no/run.parquet", 2, "memory://bucket/no/run.parquet: cannot be read: /bucket/no/run.parquet"),
+        ("memory://bucket/none", 4, "memory://bucket/none: no *.parquet in it"),
+        ("memory://bucket/no/run.parquet", 2, "memory://bucket/no/run.parquet: does not exist"),
         ("nope://x", 2, "nope://x: cannot be read: Protocol not known: nope"),
-        ("http://127.0.0.1:9/run.parquet", 2, "http://127.0.0.1:9/run.parquet: cannot be read: "),
+        ("http://127.0.0.1:9/run.parquet", 2, "http://127.0.0.1:9/run.parquet: cannot be read: Cannot connect to host 127.0.0.1:9 "),
     ],
 )  # fmt: skip
 def test_what_cannot_be_found(memory: str, url: str, code: int, said: str) -> None:
@@ -171,27 +184,118 @@ def test_what_cannot_be_found(memory: str, url: str, code: int, said: str) -> No
         assert complaint(ended).startswith(said)
 
 
-def test_what_ends_while_it_is_read(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that no longer answers is one line, and no damage; a history shows the other run."""
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [(0, "cannot be read: gone"), (1, "(cannot be read|damaged columns): ConnectionResetError: gone")],
+)
+def test_what_ends_while_it_is_read(
+    memory: str, monkeypatch: pytest.MonkeyPatch, answers: int, said: str
+) -> None:
+    """A store that no longer answers, before or after the end of a file was read, is one line, and no damage; a history shows
+    the other run."""
     from fsspec.implementations.memory import MemoryFileSystem
 
     opened = MemoryFileSystem.open
 
     def failing(self: Any, path: str, *rest: Any, **more: Any) -> Any:
-        if "day01" in path:
+        nonlocal left
+        left -= "day01" in path
+        if "day01" in path and left < 0:
             raise ConnectionResetError("gone\nfor ever")
         return opened(self, path, *rest, **more)
 
     monkeypatch.setattr(MemoryFileSystem, "open", failing)
+    left = answers
     asked = harness("query", ASKED, memory)
     assert (asked.code, asked.out) == (2, "")
-    assert re.search(
-        r"/run\.parquet: (cannot be read|damaged columns): ConnectionResetError: gone$", complaint(asked)
-    )
+    assert re.search(rf"/run\.parquet: {said}$", complaint(asked))
+    left = answers
     shown = harness("history", memory)
     assert shown.code == 2
     assert complaint(shown).startswith("left out: memory:///bucket/runs/day01")
     assert "1 run of 1 target" in shown.out
+
+
+def test_a_server_that_lacks_a_file(served: str) -> None:
+    url = f"{served}none/run.parquet"
+    assert complaint(harness("query", ASKED, f"{url}?token=SECRET")) == f"{url}: does not exist"
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_messages_hold_no_secrets(
+    memory: str, days: Path, monkeypatch: pytest.MonkeyPatch, found: bool
+) -> None:
+    """User, password and query of a URL are in no message: neither in its own words nor in those of the store."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    url = "http://user:hunter2@host/a b/run.parquet?X-Amz-Signature=SECRET&more"
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise PermissionError(f"403, url='{url}'")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFileSystem, "open" if found else "info", failing)
+        asked = harness("query", ASKED, f"{memory}/{min(days.iterdir()).name}/run.parquet")
+    assert complaint(asked).endswith("/run.parquet: cannot be read: 403, url='http://host/a b/run.parquet")
+    assert str(Stored(url, "run://0", 1, None)) == "http://host/a b/run.parquet"
+    for said, code in (
+        ("memory://user:hunter2@bucket/none?SECRET", 4),
+        ("nope://user:hunter2@host/x?SECRET", 2),
+    ):
+        ended = harness("query", ASKED, said)
+        assert ended.code == code
+        assert complaint(ended).startswith(said.replace("user:hunter2@", "").replace("?SECRET", ": "))
+
+
+def test_what_duckdb_says_holds_no_secrets(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fsspec.implementations.memory import MemoryFile
+
+    from harness.results.store import Store
+
+    def failing(*_: Any) -> Any:
+        raise PermissionError("403 of http://user:hunter2@host/run.parquet?X-Amz-Signature=SECRET")
+
+    monkeypatch.setattr(MemoryFile, "read", failing)
+    monkeypatch.setattr(Store, "end", lambda *_: b"")
+    said = complaint(harness("query", ASKED, memory))
+    assert said.endswith("403 of http://host/run.parquet")
+
+
+def test_an_empty_folder_beside_a_run(memory: str, days: Path, tmp_path: Path) -> None:
+    """Is one beside a run, as an empty folder that a path names."""
+    (tmp_path / "empty").mkdir()
+    for empty in ("memory://bucket/none", tmp_path / "empty"):
+        for where in (days, memory):
+            assert harness("query", ASKED, where, empty) == harness("query", ASKED, days)
+
+
+def test_a_server_without_ranges(days: Path) -> None:
+    """It sends the whole file, which is refused before it is read."""
+    from harness.results.store import Store
+
+    need("store", None if find_spec("aiohttp") else "python -m pip install aiohttp")
+
+    class Whole(_Ranges):
+        def send_head(self) -> Any:
+            del self.headers["Range"]
+            return super().send_head()
+
+    with _serving(days, Whole) as url:
+        (found,) = Store().below(f"{url}{quote(min(days.iterdir()).name)}/run.parquet")
+        with pytest.raises(UsageError, match=r"cannot be read: .*(range requests|Cannot seek)"):
+            found.filesystem.end(found.name)
+        ended = harness("query", ASKED, found.url)
+    assert ended.code == 2
+    assert complaint(ended).startswith(f"{found.url}: cannot be read: ")
+
+
+def test_an_end_with_more_than_was_asked_for(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.results.store import Store
+
+    monkeypatch.setattr(
+        Store, "end", lambda *_: bytes(100) + (33 << 20).to_bytes(4, "little") + columns.MAGIC
+    )
+    assert "damaged columns: a footer of 34," in complaint(harness("query", ASKED, memory))
 
 
 def test_what_is_no_run(memory: str) -> None:

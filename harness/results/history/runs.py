@@ -15,6 +15,7 @@ from harness.model.errors import NothingRan, UsageError
 from harness.model.header import Header
 from harness.model.header import moment as time_of
 from harness.model.verdict import DEFECTS
+from harness.results.columns import SUFFIX, public
 from harness.results.history.recorded import INVALID, Point, Rate, RecordedRuns
 from harness.results.runfile import NAMES, RunReader, run_file
 
@@ -40,7 +41,8 @@ def find_runs(paths: Iterable[Path | str]) -> list[Path]:
         for file in _in_folder(path) if path.is_dir() else [path]:
             found.setdefault(file.resolve(), file)
     if not found:
-        raise NothingRan(f"{', '.join(map(str, asked))}: no {_NAMED} in it")
+        named = f"*{SUFFIX}" if urls == asked else _NAMED
+        raise NothingRan(f"{', '.join(public(str(path)) for path in asked)}: no {named} in it")
     return list(found.values())
 
 
