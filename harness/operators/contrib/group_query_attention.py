@@ -197,6 +197,13 @@ def _latest(raw: Array, n: Dimensions) -> Array:
     return np.asarray(np.where(np.arange(len(raw)) == 0, total - 1, new - 1 + raw % (total - new + 1)))
 
 
+def _used(raw: Array, n: Dimensions) -> Array:
+    """Lengths that leave room for padded new tokens, behind tokens that a cache without a window holds."""
+    most = n["total_sequence_length"] - n["S"]
+    most = most if n["sliding_window_cache"] else min(most, n["P"])
+    return np.asarray(n["S"] - 1 + raw % max(1, most + 1 - n["S"]))
+
+
 def _no_groups(n: Dimensions, call: Call) -> str | None:
     heads, groups = n["num_heads"], n["kv_num_heads"]
     if heads < 1 or groups < 1 or heads % groups:
@@ -208,7 +215,7 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
     if n["sliding_window_cache"]:
         if not 0 < n["local_window_size"] <= n["P"] or not n["S"]:
             return "a cache that slides has the rows of its window, and a step a token"
-    elif n["P"] < n.get("total_sequence_length", 0) != n["P"] + n["S"]:
+    elif "query_seqlens" not in call.inputs and n["P"] < n.get("total_sequence_length", 0) != n["P"] + n["S"]:
         return "a cache that grows by what is new, or one that holds it already"
     if "query_seqlens" in call.inputs and ("past_key" not in call.inputs or n["causal"] != 1):
         return "query_seqlens goes with past_key, past_value and causal=1"
@@ -290,10 +297,7 @@ OPERATORS = (
                     Chosen("full", lambda raw, n: raw * 0 + n["S"] + n["P"] - 1),
                     Chosen("ragged", _ragged),
                     Chosen("latest", _latest),
-                    Chosen(
-                        "used",
-                        lambda raw, n: n["S"] - 1 + raw % (n["total_sequence_length"] + 1 - 2 * n["S"]),
-                    ),
+                    Chosen("used", _used),
                     Chosen(
                         "prompts", lambda raw, n: np.where(np.arange(len(raw)) == 0, n["S"] - 1, raw % n["S"])
                     ),
