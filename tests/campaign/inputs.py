@@ -116,6 +116,7 @@ def _read_all(
         os.write(writing, json.dumps([number, kind, False, ""]).encode() + b"\n")
         problem = ""
         Path("/proc/self/clear_refs").write_text("5")  # from here on the kernel notes the most memory anew
+        before = _most_memory()
         began = _processor_time()
         try:
             KINDS[kind].use(folder, data, rng)
@@ -125,7 +126,7 @@ def _read_all(
             problem = str(error) if isinstance(error, Unexpected) else traceback.format_exc()[-1500:]
         if not problem and (took := _processor_time() - began) > slow:
             problem = f"took {took:.1f} s of processor time"
-        if not problem and (most := _most_memory()) > _MEMORY:
+        if not problem and (most := _most_memory() - before) > _MEMORY:
             problem = f"took {most >> 20:,} MiB of memory"
         os.write(writing, json.dumps([number, kind, True, problem]).encode() + b"\n")
 

@@ -147,21 +147,20 @@ def mistaken(call: Call, wrong: str) -> list[ResizedAxis]:
         return [axis._replace(scale=Fraction(axis.resized, axis.original)) for axis in found]
     if wrong == "roi ignored":
         return [axis._replace(start=0.0, end=1.0) for axis in found]
-    if wrong == "roi in pairs" and (roi := call.parameter("roi")) and named is None:
+    roi = call.parameter("roi") or ()
+    if wrong == "roi in pairs" and len(roi) == 2 * len(found) and named is None:
         return [
             axis._replace(start=start, end=end)
             for axis, start, end in zip(found, roi[::2], roi[1::2], strict=True)
         ]
-    if wrong == "policy turned round":
-        other = {"not_larger": "not_smaller", "not_smaller": "not_larger"}
-        policy = str(call.attributes.get("keep_aspect_ratio_policy"))
-        turned = {**call.attributes, "keep_aspect_ratio_policy": other.get(policy, policy)}
-        made = list(axes(call._replace(attributes=turned)))
-        return made if all(axis.resized < 10_000 for axis in made) else found
-    if wrong == "policy ignored":
-        return list(
-            axes(call._replace(attributes={**call.attributes, "keep_aspect_ratio_policy": "stretch"}))
-        )
+    policies = {
+        "policy turned round": {"not_larger": "not_smaller", "not_smaller": "not_larger"},
+        "policy ignored": dict.fromkeys(("not_larger", "not_smaller"), "stretch"),
+    }
+    policy = str(call.attributes.get("keep_aspect_ratio_policy"))
+    if other := policies.get(wrong, {}).get(policy):
+        made = list(axes(call._replace(attributes={**call.attributes, "keep_aspect_ratio_policy": other})))
+        return made if all(axis.resized < 10_000 for axis in made) else found  # of the greatest size
     return found
 
 
