@@ -19,6 +19,10 @@ by_attributes("never_causal", is_causal=0)
 by_attributes("softmax_in_its_own_type", without=("softmax_precision",))
 
 
+# Attention: a scale of NaN is one that is left out.
+by_attributes("scaled_as_by_default", without=("scale",))
+
+
 @deviation
 def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
     """Attention: the score of a shut key is the lowest number, so that a query without a key takes the shut ones alike;

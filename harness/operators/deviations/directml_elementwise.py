@@ -18,6 +18,14 @@ def holds_below_max_first(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(inputs=asked.having(max=np.maximum(low.array, high.array)))
 
 
+# Gelu: by erf, whatever approximate says.
+by_attributes("gelu_by_erf", approximate="none")
+
+
+# ThresholdedRelu: a threshold that is NaN lets all elements pass.
+by_attributes("passes_all", alpha=float("-inf"))
+
+
 # IsInf: as if both infinities were asked for.
 by_attributes("detects_both_infinities", detect_negative=1, detect_positive=1)
 

@@ -132,3 +132,12 @@ def halves_away_from_zero(asked: Deviating) -> tuple[Expected, ...]:
 
 # CastLike: as if no `round_mode` were given.
 by_attributes("powers_rounded_up", round_mode="up")
+
+
+@deviation
+def limited_by_numbers(asked: Deviating) -> tuple[Expected, ...]:
+    """Clip: a limit that is NaN is none."""
+    numbers = {
+        name: each for name, each in asked.inputs.items() if name == "input" or not np.isnan(decode(*each))
+    }
+    return asked.formula(inputs=numbers)

@@ -222,7 +222,7 @@ _Sparse = dict[str, tuple[list[int], list[Value]]]
 
 
 def _sparse(described: Iterable[Mapping[str, Value]]) -> _Sparse:
-    """Return the names of what each key has."""
+    """Return for each name the keys that have it, by place, and their values."""
     found: _Sparse = {}
     for place, each in enumerate(described):
         for name, value in each.items():

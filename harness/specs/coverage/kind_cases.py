@@ -57,7 +57,7 @@ PREFIX = "kind_"
 _TRIED = 12
 """Changed calls whose results are asked of the formula for a cell, and as many again where none has any."""
 _BASES = 200
-"""Bases that are changed for a cell."""
+"""Bases that are changed for a kind of a float attribute."""
 _SEVERAL, _LARGE, _LONG = 3, 10_000, 50_000
 """Elements of an input whose first differs from its last; elements of which no result is computed here, and where an
 extent is long."""
