@@ -33,7 +33,7 @@ from harness.targets.registry import parse_target
 from harness.worker.worker import PROTOCOL
 from tests.plans import selected
 from tests.prepared import compiled, prepared_case, right_output
-from tests.processes import gone, table
+from tests.processes import gone
 from tests.running import script_of
 from tests.sampled import one_of
 
@@ -247,17 +247,17 @@ def test_a_killed_process_that_forks_costs_no_case(tmp_path: Path) -> None:
         forks=[sys.executable, server],
     )
     pool = WorkerPool(launch, size=2, timeout=60)
-    found = {}
-    killed = {os.getpid()}
+    assert pool._server is not None
+    found, killed = {}, set()
     with closing(pool.run(iter(given))) as answers:
         for prepared, _, execution in answers:
             found[prepared.case.id] = execution
-            if len(found) in (5, 12):
-                parent = table()[next(iter(pool._slots)).pid]
-                assert parent not in killed
-                killed.add(parent)
-                os.kill(parent, signal.SIGKILL)
-    assert len(killed) == 3
+            process = pool._server._process
+            # often, since on a busy machine its workers may be between two cases
+            if len(found) % 7 == 5 and process is not None and process.poll() is None:
+                killed.add(process.pid)
+                process.kill()
+    assert len(killed) > 1
     assert_echoed(found, given, set())
     assert found.keys() == {prepared.case.id for unit in given for prepared in unit.cases}
     begun = (tmp_path / "begun").read_text(encoding="utf-8").splitlines()
