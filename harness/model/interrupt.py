@@ -40,10 +40,12 @@ def watch_finalizers() -> None:
 def behind(error: BaseException) -> bool:
     """Say whether an error stands for an interruption: until 3.11 Python makes a RuntimeError of one that
     comes while a class is made; of one that comes while `Condition.wait` takes its lock again, leaving the lock
-    makes another."""
+    makes another; of one that comes while pydantic makes a validator, it keeps no more than the words."""
     lock = error.__context__ if isinstance(error, RuntimeError) else None
-    return isinstance(error, KeyboardInterrupt) or any(
-        behind(other) for other in (error.__cause__, lock) if other is not None
+    return (
+        isinstance(error, KeyboardInterrupt)
+        or (_first is not None and KeyboardInterrupt.__name__ in str(error))
+        or any(behind(other) for other in (error.__cause__, lock) if other is not None)
     )
 
 

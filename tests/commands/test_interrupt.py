@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from harness.model import interrupt
 from tests.running import SPECS
@@ -122,6 +123,21 @@ def test_an_interruption_while_a_condition_takes_its_lock_again(monkeypatch: pyt
     with pytest.raises(RuntimeError) as caught, condition:
         condition.wait(0.001)
     assert interrupt.behind(caught.value)
+
+
+def test_an_interruption_while_a_validator_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pydantic then raises a `SchemaError` that holds nothing of the interruption but its name."""
+
+    class Interrupting:
+        def __repr__(self) -> str:
+            raise KeyboardInterrupt
+
+    with pytest.raises(SchemaError) as caught:
+        SchemaValidator(core_schema.literal_schema([Interrupting()]))
+    assert not interrupt.behind(caught.value)
+    monkeypatch.setattr(interrupt, "_first", 1.0)
+    assert interrupt.behind(caught.value)
+    assert not interrupt.behind(ValueError())
 
 
 LOADING = """
