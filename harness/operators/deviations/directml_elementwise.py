@@ -136,3 +136,11 @@ def nan_above_every_alpha(asked: Deviating) -> tuple[Expected, ...]:
     """ThresholdedRelu: NaN is kept."""
     found, x = asked.exact(), asked.inputs["X"]
     return (Exact(Tensor(x.dtype, np.where(np.isnan(x.array), x.array, found.tensor.array))),)
+
+
+@deviation
+def positive_part_for_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """Celu: where the formula gives NaN, the positive part of X, as what is greater or less of NaN and 0 is 0."""
+    found, x = asked.approx(), asked.inputs["X"]
+    value = np.where(np.isnan(found.value), np.fmax(decode(*x), 0), found.value)
+    return (Approx(found.dtype, value, found.bound),)

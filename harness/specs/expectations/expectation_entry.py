@@ -195,7 +195,7 @@ class Entry(Strict):
     match: Alternatives[QueryText]
     unless: Alternatives[QueryText] | None = None
     """Cases that `match` selects and the entry does not speak of."""
-    when: When = When()
+    when: When = When.model_construct()
     kernel: Literal["none"] | None = None
     """`none`: the entry holds where the kernel tables name no kernel of the provider for the case's element
     types; what it expects is that the provider refuses, in any of the ways of `WITHOUT_KERNEL`, or is not

@@ -113,7 +113,7 @@ class LiteralCase(SpecEntry):
     inputs: dict[str, CaseInputs]
     output: Documented = None
     outputs: dict[str, Documented] = {}
-    options: CaseOptions = CaseOptions()
+    options: CaseOptions = CaseOptions.model_construct()
     deployed: bool = False
     """Whether the case also runs as graphs of deployed models hold it, with the options of
     `deployments.py`."""

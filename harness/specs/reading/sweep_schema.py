@@ -130,7 +130,7 @@ class Sweep(SpecEntry):
     attributes: dict[str, AttributeValue] = {}
     cover: Cover | None = None
     budget: Annotated[int, Field(ge=1)] = 1000
-    options: SweepOptions = SweepOptions()
+    options: SweepOptions = SweepOptions.model_construct()
     directml: SweepDirectml | None = None
 
     @property
