@@ -103,6 +103,9 @@ def _check(path: Path, graph: GraphProto) -> None:
     for text in _texts(graph):
         if not isinstance(text, str):
             raise UsageError(f"{path}: a name in it is no UTF-8: {text!r:.60}; export the model again")
+    if graph.sparse_initializer:
+        sparse = shown(graph.sparse_initializer[0].values.name)
+        raise UsageError(f"{path}: weight {sparse!r} is a sparse tensor; save the model with dense weights")
     names = Counter(value.name for value in graph.input)
     if twice := [name for name, number in names.items() if number > 1]:
         raise UsageError(f"{path}: two inputs are named {shown(twice[0])!r}; export the model again")

@@ -104,7 +104,8 @@ def take_apart(
     found.calls.extend(calls.all)
     specs = calls.write(folder, f"The calls of {', '.join(path.name for path in paths)}")
     if not specs:
-        raise NothingRan(f"{', '.join(map(str, paths))}: no node has a formula that could judge it")
+        why = next((f"; the first {call.operator}: {call.why}" for call in calls.all), "")
+        raise NothingRan(f"{', '.join(map(str, paths))}: no node has a formula that could judge it{why}")
     return found
 
 

@@ -266,6 +266,23 @@ def test_a_model_of_which_nothing_is_judged_is_not_right() -> None:
     assert report("out")["summary"] == "model.onnx: on cpu nothing is judged"
 
 
+def test_a_model_without_a_node_that_can_be_judged_says_why() -> None:
+    b = Builder()
+    b.node("Optional", ["x"], "o")
+    b.node("OptionalHasElement", ["o"], "y")
+    ended = refused(saved(b.model([value("x", FLOAT, 2)], [value("y", TensorProto.BOOL)])), "-t", "cpu")
+    assert (ended.code, "; the first Optional: no expected output" in complaint(ended)) == (4, True)
+
+
+def test_a_model_whose_name_yaml_cannot_hold_is_judged() -> None:
+    """The name stands in a comment of each spec of its calls."""
+    b = Builder()
+    b.node("Relu", ["x"], "y")
+    model = saved(b.model([value("x", FLOAT, 2)], [value("y", FLOAT, 2)]), "a\x1b[31m")
+    harness("model", model, "-t", "cpu", "-o", "out")
+    assert report("out")["summary"] == "a\x1b[31m.onnx: right on cpu"
+
+
 def test_a_size_is_that_of_the_models_that_have_the_dimension() -> None:
     b = Builder()
     b.node("Relu", ["x"], "y")
@@ -395,6 +412,18 @@ def test_inputs_that_would_fill_the_memory_are_not_unpacked(monkeypatch: pytest.
         ModelInputs(model, {}, 0).tensors(Path("bomb.npz"))
 
 
+def sparse() -> ModelProto:
+    """Return x + w as a model whose w is sparse."""
+    model = hostile(2, 3)
+    del model.graph.initializer[:]
+    elements, places = (
+        helper.make_tensor("w", FLOAT, [1], [1.0]),
+        helper.make_tensor("", TensorProto.INT64, [1], [2]),
+    )
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(elements, places, [3]))
+    return model
+
+
 def hostile(
     *shape: int, weight: TensorProto | None = None, constant: TensorProto | None = None
 ) -> ModelProto:
@@ -432,6 +461,7 @@ HOSTILE = {
         hostile(2, 3, weight=TensorProto(name="w", data_type=FLOAT, dims=[9])),
         "weight 'w': a tensor whose data does not fit its shape",
     ),
+    "sparse": (sparse(), "weight 'w' is a sparse tensor"),
 }  # fmt: skip
 
 

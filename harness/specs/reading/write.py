@@ -64,7 +64,7 @@ def spec_file(
 
     Without `lowers_to` the operator lowers to what ONNX Runtime's provider creates.
     """
-    lines = [f"# {line}" for line in comment]
+    lines = [f"# {_printable(line)}" for line in comment]
     domain, _, name = operator.rpartition(".")
     lines += [f"operator: {name}", *([f"domain: {domain}"] if domain else [])]
     lines += [f"opsets: [{', '.join(map(str, sorted(set(opsets))))}]"]
@@ -77,7 +77,11 @@ def _graph_text(spec: LoadedSpec, case: Case, entry: Sequence[str], comment: Seq
     """Return the spec of a graph without parameters (`graphs/plain.py`) with one entry."""
     assert spec.graph is not None
     given = spec.graph.spec
-    lines = [*(f"# {line}" for line in comment), f"graph: {case.operator}", f"source: {quoted(given.source)}"]
+    lines = [
+        *(f"# {_printable(line)}" for line in comment),
+        f"graph: {case.operator}",
+        f"source: {quoted(given.source)}",
+    ]
     lines += [f"opsets: [{case.opset}]", "inputs:" if case.inputs else "inputs: {}"]
     lines += [f"  {each.name}: {{type: {each.dtype}, shape: {list(each.shape)}}}" for each in case.inputs]
     lines += ["constants:"] if given.constants else []
@@ -331,9 +335,11 @@ def _reads_as(dtype: str, meaning: Any, scalar: Array) -> bool:
 
 def quoted(text: str) -> str:
     """Write text as a double-quoted YAML scalar."""
-    written = json.dumps(text, ensure_ascii=False)
-    return "".join(c if c.isprintable() else _escape(ord(c)) for c in written)
+    return _printable(json.dumps(text, ensure_ascii=False))
 
 
-def _escape(code: int) -> str:
-    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+def _printable(text: str) -> str:
+    """Replace what a YAML file cannot hold by its escape in a double-quoted scalar."""
+    return "".join(
+        c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 1 << 16 else f"\\U{ord(c):08x}" for c in text
+    )
