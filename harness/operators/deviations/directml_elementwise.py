@@ -18,8 +18,12 @@ def holds_below_max_first(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(inputs=asked.having(max=np.maximum(low.array, high.array)))
 
 
-# Gelu: by erf, whatever approximate says.
-by_attributes("gelu_by_erf", approximate="none")
+@deviation
+def gelu_by_erf(asked: Deviating) -> tuple[Expected, ...]:
+    """Gelu: by erf, whatever approximate says. Direct3D states no error of erf; results of float32 lie within 1.85 times
+    what OpenCL's erf allows, so they are given twice that."""
+    found = asked._replace(arithmetic="opencl").approx(approximate="none")
+    return (Approx(found.dtype, found.value, np.asarray(2 * found.bound), found.limits),)
 
 
 # ThresholdedRelu: a threshold that is NaN lets all elements pass.
