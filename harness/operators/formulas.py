@@ -150,8 +150,9 @@ def storage_of(dtype: str) -> np.dtype[Any]:
 
 @cache
 def parameters(formula: Formula) -> frozenset[str]:
-    """Return the names of a formula's parameters; a NumPy ufunc names none that ONNX has."""
-    if isinstance(formula, np.ufunc):
+    """Return the names of a formula's parameters; a function of NumPy that is written in C names none that ONNX has, and
+    in some releases has no signature."""
+    if isinstance(formula, np.ufunc) or formula is np.where:
         return frozenset()
     found = inspect.signature(formula).parameters.values()
     return frozenset(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
+from types import FunctionType
 
+import numpy as np
 import pytest
 
 from harness.model.onnx_schemas import operator_schema, opsets_of_versions
 from harness.model.target_info import CPU
 from harness.operators import COLLECTED
 from harness.operators.base import UNKNOWN, Operator
+from harness.operators.formulas import parameters
 from harness.run.oracle import oracle
 from harness.specs.reading.load import operator_of
 from tests.plans import selected
@@ -50,3 +54,17 @@ def test_the_oracle_of_the_largest_numbers_warns_of_nothing() -> None:
     assert any("kind_grid_largest" in case.id for case in cases)
     for case in cases:
         oracle(prepared_case(case), CPU)
+
+
+def test_a_formula_has_a_signature_in_every_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In NumPy 2.2, the last release for Python 3.10, `where` has none, nor have other functions that are written in C."""
+    formulas = [formula for each in COLLECTED.values() if (formula := getattr(each.oracle, "formula", None))]
+    in_c = [formula for formula in formulas if not isinstance(formula, FunctionType)]
+    assert len(in_c) < len(formulas)
+
+    def none(formula: object) -> inspect.Signature:
+        raise ValueError(f"no signature found for builtin {formula!r}")
+
+    monkeypatch.setattr(inspect, "signature", none)
+    assert np.where in in_c
+    assert {parameters.__wrapped__(formula) for formula in in_c} == {frozenset()}
