@@ -274,21 +274,26 @@ def test_a_comparison_reads_what_differs_some_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the order of HEAD, then of BASE, whatever the order of BASE: with results that differ, and that only one run
-    has."""
-    first = list(results(300, faults=0.1))
-    second = list(results(340, faults=0.5))[::-1][:-30]
+    has. The columns have three groups, which two threads read."""
+    monkeypatch.setattr(columns, "_GROUP", 2048)
+    first = list(results(4400, faults=0.1))
+    second = list(results(4500, faults=0.5))[::-1][:-30]
     runs = [
         write_results(tmp_path / f"{name}.jsonl", found)
         for name, found in (("base", first), ("head", second))
     ]
     said = {}
-    for together in (20_000, 7):
+    for together in (20_000, 70):
         monkeypatch.setattr(columns, "_SORTED", together)
         said[together] = harness("compare", *runs, "--format", "json").out
-    assert said[7] == said[20_000]
-    changes = json.loads(said[7])["changes"]
+    assert said[70] == said[20_000]
+    changes = json.loads(said[70])["changes"]
     assert len(changes) > 50
-    assert len({change["change"] for change in changes}) > 2
+    places = {result.case: place for place, result in enumerate(second)}
+    for kind in {change["change"] for change in changes} - {"missing"}:
+        at = [places[change["case"]] for change in changes if change["change"] == kind]
+        assert at == sorted(at)
+    assert {"fix", "regression", "missing"} <= {change["change"] for change in changes}
 
 
 def test_a_site_has_the_same_bytes(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
     no target in common."""
     comparison = Comparison(base.header, head.header)
     with Dataset("compare", scanned=True) as data:
+        data.sql.execute("SET threads = 2")  # what is asked here does not depend on the order of rows
         sides: list[_Side] = []
         for run, tables in ((base, comparison.base), (head, comparison.head)):
             with data.part(run) as part:
