@@ -3,11 +3,13 @@ default specs."""
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import islice
 
 import numpy as np
 import pytest
 
+from harness.results.rules import separation
 from harness.results.rules.feature_table import FeatureTable
 from harness.results.rules.separation import Population
 from harness.results.rules.terms import Term
@@ -168,3 +170,21 @@ def test_beside_a_threshold_stands_the_value_that_still_passes() -> None:
     below = np.array([int(each.split("[")[1][:-1]) <= 30 for each in ids])
     (rule,) = Population(table, np.flatnonzero(~below)).separate(np.flatnonzero(below)).rules
     assert (rule.terms[0].relation, rule.nearest) == ("<=", (40,))
+
+
+def test_memory_grows_with_the_terms_of_rules_and_not_with_all_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each failing row has a term of its own."""
+    monkeypatch.setattr(separation, "_TERMS", 100)
+    table = FeatureTable()
+    for number in range(6_000):
+        table.add(f"Abs@13:case=c{number};X=float32[3]", "1_0")
+        table.add(f"Abs@13:case=p{number};X=float32[3]", "1_0")
+    passing, failing = np.arange(1, 12_000, 2), np.arange(0, 12_000, 2)
+    population = Population(table, passing)
+    tracemalloc.start()
+    try:
+        population.separate(failing)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20  # a bit for each failing row and term is 4.5 MB alone

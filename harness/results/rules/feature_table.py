@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,8 @@ from harness.results.rules.terms import Relation, Term
 
 Rows = NDArray[np.intp]
 """Numbers of rows of a table."""
-Values = Mapping[str, NDArray[np.int64]]
+Codes = NDArray[np.signedinteger[Any]]
+Values = Mapping[str, Codes]
 """Distinct codes of each column."""
 Readers = tuple[Callable[[str], dict[str, Value]], ...]
 
@@ -46,14 +48,14 @@ class Column:
     half: int
     count: int
     places: NDArray[np.int32]
-    found: NDArray[np.int64]
+    found: Codes
     other: int
     words: tuple[str, ...] | None
 
     @property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Codes:
         """A code for each key, `[count]`."""
-        codes = np.full(self.count, self.other, np.int64)
+        codes = np.full(self.count, self.other, self.found.dtype)
         codes[self.places] = self.found
         return codes
 
@@ -86,11 +88,11 @@ class FeatureTable:
         either = [name for name in halves[0] if name in halves[1]]
         columns: dict[str, Column] = {}
         for half, (found, keys) in enumerate(zip(halves, self._keys, strict=True)):
-            own = (each for each in found.items() if each[0] not in either)
+            own = ((name, found.pop(name)) for name in list(found) if name not in either)
             columns.update(_columns(half, len(keys), own))
         pairs = self._pairs[0].T.tolist() if either else []
         for name in either:
-            numbers, names = (dict(zip(*half[name], strict=True)) for half in halves[:2])
+            numbers, names = (half[name].by_place() for half in halves[:2])
             values = (
                 {**({name: numbers[n]} if n in numbers else {}), **({name: names[m]} if m in names else {})}
                 for n, m in pairs
@@ -167,7 +169,7 @@ def _worded(name: str, words: tuple[str, ...], here: set[int], everywhere: list[
         yield Term(name, "<=", number)
 
 
-def _numeric(name: str, here: NDArray[np.int64], everywhere: NDArray[np.int64]) -> Iterator[Term]:
+def _numeric(name: str, here: Codes, everywhere: Codes) -> Iterator[Term]:
     if not len(here):
         return
     present = everywhere[everywhere != _MISSING]
@@ -217,38 +219,44 @@ def _integer(word: str) -> Value:
     return int(word) if INTEGER.match(word) else word
 
 
-_Sparse = dict[str, tuple[list[int], list[Value]]]
-"""The places of keys that have a name, and their values there."""
+class _Sparse:
+    """The places of keys that have a name, and the number of the value of each."""
+
+    def __init__(self) -> None:
+        self.places, self.numbers = array("i"), array("i")
+        self.values: Numbering[Value] = Numbering()
+
+    def by_place(self) -> dict[int, Value]:
+        values = list(self.values)
+        return dict(zip(self.places, (values[number] for number in self.numbers), strict=True))
 
 
-def _sparse(described: Iterable[Mapping[str, Value]]) -> _Sparse:
-    """Return for each name the keys that have it, by place, and their values."""
-    found: _Sparse = {}
+def _sparse(described: Iterable[Mapping[str, Value]]) -> dict[str, _Sparse]:
+    """Return for each name the keys that have it, and their values."""
+    found: dict[str, _Sparse] = {}
     for place, each in enumerate(described):
         for name, value in each.items():
-            places, values = found.setdefault(name, ([], []))
-            places.append(place)
-            values.append(value)
+            of = found.get(name) or found.setdefault(name, _Sparse())
+            of.places.append(place)
+            of.numbers.append(of.values[value])
     return found
 
 
-def _columns(
-    half: int, count: int, found: Iterable[tuple[str, tuple[list[int], list[Value]]]]
-) -> Iterator[tuple[str, Column]]:
+def _columns(half: int, count: int, found: Iterable[tuple[str, _Sparse]]) -> Iterator[tuple[str, Column]]:
     """Yield the columns of a half, or of pairs, of `count` keys."""
-    for name, (places, values) in found:
-        at = np.array(places, np.int32)
+    for name, of in found:
+        at, numbers = np.array(of.places, np.int32), np.array(of.numbers, np.int32)
         if all(
-            isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING for value in values
+            isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING for value in of.values
         ):
-            yield name, Column(half, count, at, np.array(values, np.int64), _MISSING, None)
+            yield name, Column(half, count, at, np.array(list(of.values), np.int64)[numbers], _MISSING, None)
             continue
-        numbers: Numbering[str] = Numbering()
-        absent = next((row for row, place in enumerate(places) if row != place), len(places))
-        made = []
-        for row, value in enumerate(values):
-            if row == absent:
-                numbers[ABSENT]  # numbers follow the order in which words occur
-            made.append(numbers[str(value)])
-        other = numbers[ABSENT] if len(places) < count else 0
-        yield name, Column(half, count, at, np.array(made, np.int64), other, tuple(numbers))
+        words: Numbering[str] = Numbering()
+        absent = next((row for row, place in enumerate(of.places) if row != place), len(at))
+        codes = []
+        for value, first in zip(of.values, np.unique(numbers, return_index=True)[1], strict=True):
+            if first >= absent:
+                words[ABSENT]  # words follow the order in which they occur
+            codes.append(words[str(value)])
+        other = words[ABSENT] if len(at) < count else 0
+        yield name, Column(half, count, at, np.array(codes, np.int32)[numbers], other, tuple(words))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,8 @@ _SAMPLE = 1 << 10
 rows."""
 _STEPS = 200_000
 """Nodes of the exact search after which the best choice so far is taken."""
-_BLOCK = 1 << 17
+_CELLS = 1 << 22
+"""Terms times passing rows that are unpacked at once, a byte each."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def _patterns(problem: Problem, candidates: NDArray[np.intp]) -> set[int]:
     """Return which candidates exclude a passing row, as a bit mask, once for all rows that the same ones
     exclude."""
     found: set[bytes] = set()
-    words = _BLOCK // 64
+    words = max(1, _CELLS // 64 // len(candidates))
     for start in range(0, problem.passing.shape[1], words):
         block = problem.passing[candidates, start : start + words]
         rows = min(problem.passing_rows - start * 64, block.shape[1] * 64)
@@ -220,7 +222,9 @@ def _apart(problem: Problem) -> NDArray[np.intp]:
     """Return the cheapest of the terms that hold for the same rows, of all such."""
     found: dict[bytes, int] = {}
     for term in np.argsort(problem.costs, kind="stable").tolist():
-        found.setdefault(problem.failing[term].tobytes() + problem.passing[term].tobytes(), term)
+        digest = blake2b(problem.failing[term], digest_size=16)
+        digest.update(problem.passing[term])
+        found.setdefault(digest.digest(), term)
     return np.array(sorted(found.values()), np.intp)
 
 

@@ -26,6 +26,8 @@ terms to say."""
 _ONE_MORE = 0.5
 _TERMS = 4_000
 """Terms that several rules are made of, those that hold for the most failing rows: each has a bit for each row."""
+_REMEMBERED = 32 << 20
+"""Bytes of bits that a population remembers."""
 
 
 class Rule(NamedTuple):
@@ -64,7 +66,7 @@ def none() -> Separation:
 
 
 class Population:
-    """Passing rows that several groups of failing rows are held against; remembers the bits of each term."""
+    """Passing rows that several groups of failing rows are held against; remembers the bits of terms."""
 
     def __init__(self, table: FeatureTable, rows: Rows) -> None:
         self.table = table
@@ -76,32 +78,28 @@ class Population:
         """Return for which rows a term holds."""
         found = self._bits.get(term)
         if found is None:
-            found = self._bits[term] = pack(self.table.mask(term, self.rows))
+            found = pack(self.table.mask(term, self.rows))
+            if len(self._bits) * found.nbytes < _REMEMBERED:
+                self._bits[term] = found
         return found
 
     def separate(self, failing: Rows, most: int = MOST_RULES) -> Separation:
         """Return the rules that hold for the failing rows and not for the rows of the population."""
         own = self.table.values(failing)
         terms = list(self.table.candidates(own, self._values))
-        bits = [pack(self.table.mask(term, failing)) for term in terms]
-        common = [place for place, each in enumerate(bits) if int(size(each)) == len(failing)]
-        problem = self._problem(
-            failing, [terms[place] for place in common], [bits[place] for place in common]
-        )
+        # bits of all of them can take hundreds of MiB
+        held = np.array([np.count_nonzero(self.table.mask(term, failing)) for term in terms], np.intp)
+        common = [terms[place] for place in np.flatnonzero(held == len(failing))]
+        problem = self._problem(failing, common)
         if not len(self.rows):
-            return self._separation(failing, problem, [terms[place] for place in common], [()])
+            return self._separation(failing, problem, common, [()])
         whole = cheapest_conjunction(problem, problem.all_failing)
-        single = (
-            None
-            if whole is None
-            else self._separation(failing, problem, [terms[place] for place in common], [whole])
-        )
+        single = None if whole is None else self._separation(failing, problem, common, [whole])
         if single is not None and _cost(single) < FAR_FETCHED:
             return single
-        held = np.array([int(size(each)) for each in bits])
-        most_held = sorted(np.argsort(-held, kind="stable")[:_TERMS].tolist())
-        terms, bits = [terms[place] for place in most_held], [bits[place] for place in most_held]
-        problem = self._problem(failing, terms, bits)
+        del problem  # before the larger one is made
+        terms = [terms[place] for place in np.sort(np.argsort(-held, kind="stable")[:_TERMS])]
+        problem = self._problem(failing, terms)
         rules = cover(problem, most)
         several = self._separation(failing, problem, terms, rules)
         if single is not None and (
@@ -114,12 +112,14 @@ class Population:
                 return self._separation(failing, problem, terms, fewer)._replace(noise=True)
         return several
 
-    def _problem(self, failing: Rows, terms: list[Term], bits: list[Bits]) -> Problem:
-        words = -(-len(failing) // 64), -(-len(self.rows) // 64)
-        stacked = np.array(bits, np.uint64).reshape(len(terms), words[0])
-        passing = np.array([self.bits(term) for term in terms], np.uint64).reshape(len(terms), words[1])
+    def _problem(self, failing: Rows, terms: list[Term]) -> Problem:
+        of_failing = (pack(self.table.mask(term, failing)) for term in terms)
         return Problem(
-            np.array([term.cost for term in terms]), stacked, passing, len(failing), len(self.rows)
+            np.array([term.cost for term in terms]),
+            _stacked(of_failing, len(terms), len(failing)),
+            _stacked(map(self.bits, terms), len(terms), len(self.rows)),
+            len(failing),
+            len(self.rows),
         )
 
     def _separation(
@@ -159,6 +159,14 @@ class Population:
                 near = self.table.nearest_outside(terms[number], self.rows[unpack(passing, len(self.rows))])
             found.append(near)
         return tuple(found)
+
+
+def _stacked(sets: Iterable[Bits], number: int, rows: int) -> Bits:
+    """Return sets of rows as one array, one by one: shape (number, words)."""
+    found = np.empty((number, -(-rows // 64)), np.uint64)
+    for place, each in enumerate(sets):
+        found[place] = each
+    return found
 
 
 def _cost(separation: Separation) -> float:
