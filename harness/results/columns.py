@@ -61,7 +61,9 @@ _GROUP = 50_000
 _TOGETHER = 1000
 _SORTED = 20_000
 """Lines that are sorted at once."""
-_FLOAT = "DOUBLE"
+_SCALARS: dict[type[kinds.Type], str] = {
+    kinds.BoolType: "BOOLEAN", kinds.IntType: "UBIGINT", kinds.FloatType: "DOUBLE"
+}  # fmt: skip
 _DAMAGED = "damaged columns"
 _TRACEBACK = re.compile(r"\ATraceback .*\n(?:[ \t].*\n)*")
 """What DuckDB puts before the error of a store's filesystem."""
@@ -102,13 +104,7 @@ def _column_type(kind: kinds.Type) -> str:
             return f"{_column_type(kind.item_types[0])}[]"
         case kinds.VarTupleType():
             return f"{_column_type(kind.item_type)}[]"
-        case kinds.BoolType():
-            return "BOOLEAN"
-        case kinds.IntType():
-            return "UBIGINT"
-        case kinds.FloatType():
-            return _FLOAT
-    return "VARCHAR"
+    return _SCALARS.get(type(kind), "VARCHAR")
 
 
 def _name(name: str) -> str:

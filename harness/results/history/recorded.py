@@ -106,18 +106,8 @@ class RecordedRuns:
                 for number, target in enumerate(run.header.targets)
             }
             operators = []
-            for (
-                operator,
-                target,
-                level,
-                validity,
-                outcome,
-                verdict,
-                reading,
-                placed_on,
-                asked,
-                number,
-            ) in groups:
+            for operator, target, level, *words, asked, number in groups:
+                validity, outcome, verdict, reading, placed_on = words
                 found.update({outcome: number, verdict: number})
                 provider = points[target].info.provider
                 if outcome == Outcome.PASS.value and placed_on != provider:
