@@ -8,13 +8,14 @@ from hashlib import sha256
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
-from harness.compile.protos import PRODUCER, UNTESTED, attribute, tensor_proto
+from harness.compile.protos import PRODUCER, UNTESTED, attribute, pad, tensor_proto
 from harness.compile.sequences import lifted
 from harness.model.case import DEPLOYMENTS, Case, Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Shape
+from harness.operators.elements import displaced
 from harness.specs.graphs.control_flow import FED
 from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import FilledGraph
@@ -24,7 +25,7 @@ from harness.targets.execution import Graph
 def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: tuple[Shape, ...]) -> Graph:
     """Return the graph of a case; `results` are the shapes of its outputs."""
     graph = filled_graph(OPERATORS[case.operator], call)
-    wanted = (case.options.initializer or "").split(",")
+    wanted = {*(case.options.initializer or "").split(",")} - {*graph.overridable}
     constants = [n for n, each in enumerate(case.inputs) if each.name in wanted]
     fed = tuple(n for n in range(len(inputs)) if n not in constants)
     model = _model(case, graph, call, inputs, fed, results)
@@ -90,15 +91,28 @@ def _model(
 ) -> ModelProto:
     initializers = _initializers(case, graph, inputs, fed)
     shapes = case.options.shapes
+    nodes, given = _nodes(graph, case.opset), case.inputs
+    for node in nodes if case.options.left_out else ():
+        pad(node, operator_schema(node.op_type, case.opset))
     made_graph = helper.make_graph(
-        _nodes(graph, case.opset),
+        nodes,
         case.operator,
-        [_value(case.inputs[n].name, case.inputs[n].dtype, case.inputs[n].shape, shapes) for n in fed],
+        [
+            _value(name, dtype, shape, "static" if name in graph.overridable else shapes)
+            for name, dtype, shape in ((given[n].name, given[n].dtype, given[n].shape) for n in fed)
+        ],
         [
             _value(name, dtype, shape, "symbolic" if shapes == "static" else shapes)
             for name, dtype, shape in zip(graph.outputs, call.outputs, results, strict=True)
         ],
-        [tensor_proto(name, tensor) for name, tensor in initializers.items()],
+        [
+            *(tensor_proto(name, tensor) for name, tensor in initializers.items()),
+            *(
+                tensor_proto(each.name, displaced(inputs[n]))
+                for n, each in enumerate(given)
+                if each.name in graph.overridable
+            ),
+        ],
     )
     return helper.make_model(
         made_graph,

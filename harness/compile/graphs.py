@@ -18,7 +18,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from harness.compile import sequences
 from harness.compile.composed import compile_graph
-from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attribute, tensor_proto
+from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attribute, pad, tensor_proto
 from harness.model.case import CONSTANTS, Case, Options, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, ir_version, latest_opset, operator_schema, opset_imports
@@ -172,6 +172,8 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
     node.attribute.extend(
         attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
     )
+    if form.options.left_out:
+        pad(node, schema)
     family, nodes = OPERATORS[form.operator].family, [node]
     twins = family.twins(OPERATORS[form.operator], dict(form.attributes))
     for name, attributes in zip(results[1:], twins, strict=False):

@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, SequenceProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, SequenceProto, TensorProto, TypeProto, helper, numpy_helper
 
 from harness.model.case import Tensor, TensorValue, Value
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.onnx_schemas import dtypes_of
+from harness.model.operator_schema import OperatorSchema
 from harness.targets.frames import tensor_bytes
 from harness.worker.worker import PACKED, packed
 
@@ -89,6 +90,12 @@ TESTED = "tested"
 LOADED = {"Constant"}
 """Operators whose nodes no session keeps: loading makes initializers of them. The node that takes what they give is
 tested in their place."""
+
+
+def pad(node: NodeProto, schema: OperatorSchema) -> None:
+    """Give each optional input and output that a node lacks at its end an empty name, which says that it is left out."""
+    node.input.extend("" for each in schema.inputs[len(node.input) :] if each.optional)
+    node.output.extend("" for each in schema.outputs[len(node.output) :] if each.optional)
 
 
 def attribute(name: str, value: Value, kind: str) -> AttributeProto:

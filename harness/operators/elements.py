@@ -25,6 +25,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array, DType, Limits
 from harness.model.float_formats import encode, minifloat_values
 from harness.operators.base import Entropy, Shape, ValueKind
@@ -63,6 +64,11 @@ def applies(kind: str, dtype: str) -> bool:
     if entry.narrow and kind == "close":
         return False
     return kind == "ordinary" if not entry.is_integer else kind not in _FLOATS_ONLY
+
+
+def displaced(tensor: Tensor) -> Tensor:
+    """Return a tensor with each element at the place of the next: the default of an overridable input of a graph."""
+    return tensor._replace(array=np.roll(tensor.array, 1))
 
 
 def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:

@@ -32,8 +32,9 @@ def what_runs(case: Case) -> str:
     }
     constant = needed & set((case.options.initializer or "").split(","))
     inputs = [each for each in case.inputs if each.name in needed]
-    options = (case.options.shapes, case.options.optionals, sorted(constant), graph.constants_are_nodes)
-    return repr((case.opset, nodes, graph.outputs, constants, inputs, options))
+    given = case.options
+    options = (given.shapes, given.optionals, given.left_out, sorted(constant), graph.constants_are_nodes)
+    return repr((case.opset, nodes, graph.outputs, constants, inputs, options, graph.overridable))
 
 
 def idle(pattern: Pattern, sweep: GraphSweep) -> list[tuple[str, object]]:

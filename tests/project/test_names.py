@@ -43,7 +43,9 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "compile/graphs.py": _PROBE,
     "compile/composed.py": frozenset({"Constant"}),  # a constant of a graph as a node
     "compile/protos.py": frozenset({"Identity", "Constant"}),
-    "specs/graphs/pattern.py": frozenset({"Abs"}),  # a further consumer of an inner value
+    "specs/graphs/pattern.py": frozenset(  # further consumers of an inner value: a node, and the branches of one
+        {"Abs", "Cast", "Identity", "If", "Size", "else_branch", "then_branch", "to"}
+    ),
     "compile/decompile.py": frozenset({"Identity"}),
     "compile/sequences.py": frozenset(
         {"SequenceConstruct", "SequenceEmpty", "SequenceLength", "SequenceAt", "Constant"}

@@ -15,6 +15,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
 from harness.operators.deviations.base import Deviating, by_attributes, deviation
 from harness.operators.deviations.pooling import up_to_the_padding_on_the_left
+from harness.operators.elements import displaced
 from harness.operators.pooling.windows import Window
 
 
@@ -195,6 +196,13 @@ by_attributes("usual_epsilon", epsilon=float(np.float32(1e-5)))
 
 # RMS normalisation whatever the power is, or what X is raised to.
 by_attributes("root_of_mean_squares", two=2.0, square=("X", "two"))
+
+
+@deviation
+def default_of_an_overridden_input(asked: Deviating) -> tuple[Expected, ...]:
+    """AttentionFusion: the elements that the graph has of an overridable input, whatever the run gives."""
+    name = str(asked.call.parameter("overridable"))
+    return asked.formula(inputs={**asked.inputs, name: displaced(asked.inputs[name])})
 
 
 @deviation

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +15,7 @@ from harness.model.case import DEPLOYMENTS, Tensor, Value
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators import OPERATORS, elements
-from harness.operators.base import UNKNOWN, Call, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import UNKNOWN, Call, Entropy, Family, Operator, Shape, Undefined, ValueKind
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.pattern import FilledGraph, Pattern, Unfit
 
@@ -83,13 +84,14 @@ def _inferred(
     attributes: tuple[tuple[str, Value], ...],
 ) -> tuple[tuple[str, Shape], ...]:
     """Return element type and shape of each output, from the composition of tensors of ones; of a graph whose nodes
-    choose what runs, of zeros as well: an extent that is another is UNKNOWN."""
+    choose what runs, of zeros as well where they have a result: an extent that is another is UNKNOWN."""
     of_shape, graph = dict(shapes), pattern.filled(opset, dtypes, attributes)
     found = []
     for number in (1, 0) if any(node.subgraphs for node in graph.nodes) else (1,):
         inputs = {name: Tensor(dtype, _filled(number, dtype, of_shape[name])) for name, dtype in dtypes}
-        outputs = composed(graph, opset, inputs, _SAMPLE, bounds=False)
-        found.append([(each.dtype, each.shape) for each in outputs])
+        with suppress(*(() if number else (Undefined,))):
+            outputs = composed(graph, opset, inputs, _SAMPLE, bounds=False)
+            found.append([(each.dtype, each.shape) for each in outputs])
     return tuple(_either(each) for each in zip(*found, strict=True))
 
 

@@ -19,7 +19,9 @@ from harness.specs.reading.source import KeyPath
 if TYPE_CHECKING:  # a run of operators reads no spec of a graph
     from harness.specs.graphs.schema import GraphConstant, GraphSpec, NodeEntry, Subgraph
 
-OPTIONS: Mapping[str, Value] = {"constants": "initializer", "exposed": "", "reused": ""}
+INNER = ("exposed", "reused", "captured")
+"""The factors whose levels are inner values, divided by commas."""
+OPTIONS: Mapping[str, Value] = {"constants": "initializer", "overridable": "", **dict.fromkeys(INNER, "")}
 """The factors that every graph has, beside `initializer` and `shapes`, and their usual levels."""
 
 
@@ -53,7 +55,8 @@ class GraphNode(NamedTuple):
 
 class FilledGraph(NamedTuple):
     """The graph of one choice of parameters, or one in a node, to which its operator may feed `inputs`;
-    `constants_are_nodes` in place of initializers; `types` are those declared of its inputs and outputs."""
+    `constants_are_nodes` in place of initializers; `types` are those declared of its inputs and outputs. Of the
+    `overridable` inputs it has other elements as initializers."""
 
     nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]
@@ -61,6 +64,7 @@ class FilledGraph(NamedTuple):
     constants_are_nodes: bool
     inputs: tuple[str, ...] = ()
     types: Mapping[str, str] = MappingProxyType({})
+    overridable: tuple[str, ...] = ()
 
     @property
     def own(self) -> set[str]:
@@ -140,6 +144,9 @@ class Pattern:
         for name in _names(given["reused"]):
             nodes.append(GraphNode("Abs", (name,), (f"{name}_again",), {}))
             outputs.append(f"{name}_again")
+        for name in _names(given["captured"]):
+            nodes += _branches(name, next(iter(spec.inputs)))
+            outputs.append(f"{name}_captured")
         used = {name for node in nodes for name in node.taken} | set(outputs)
         constants = self._constants(spec.constants, given, types)
         return FilledGraph(
@@ -147,6 +154,7 @@ class Pattern:
             tuple(outputs),
             {name: tensor for name, tensor in constants.items() if name in used},
             given["constants"] == "node",
+            overridable=tuple(_names(given["overridable"])),
         )
 
     def _constants(
@@ -214,6 +222,18 @@ class Pattern:
             {name: Attribute(_kind(value), value, False) for name, value in attributes.items()},
             False,
         )
+
+
+def _branches(name: str, decides: str) -> Iterator[GraphNode]:
+    """Yield an If that takes a value in both branches, by whether an input has elements: no level folds that away."""
+    size, condition, kept = f"{name}_size", f"{name}_condition", f"{name}_kept"
+    yield GraphNode("Size", (decides,), (size,), {})
+    yield GraphNode("Cast", (size,), (condition,), {"to": DTYPES["bool"].onnx})
+    branches = {
+        branch: FilledGraph((GraphNode("Identity", (name,), (kept,), {}),), (kept,), {}, False)
+        for branch in ("then_branch", "else_branch")
+    }
+    yield GraphNode("If", (condition,), (f"{name}_captured",), {}, branches)
 
 
 def plain(value: Any) -> Value:

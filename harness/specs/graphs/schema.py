@@ -109,9 +109,10 @@ class GraphSweep(Strict):
     other levels of two.
 
     A factor is a parameter, a type parameter, `opset`, `NAME.shape` or `NAME.values` of an input, or an option:
-    `initializer` (inputs that are constants, divided by commas), `shapes`, `constants` (`initializer` or `node`),
-    `exposed` (inner values that are outputs too), `reused` (inner values that a further node consumes), or one of
-    `case.DEPLOYMENTS`.
+    `initializer` (inputs that are constants, divided by commas), `overridable` (inputs that have a default), `shapes`,
+    `constants` (`initializer` or `node`), `exposed` (inner values that are outputs too), `reused` (inner values that a
+    further node consumes), `captured` (inner values that the branches of an If consume), `left_out` (`empty_names`), or
+    one of `case.DEPLOYMENTS`.
     """
 
     name: Name

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
-from harness.model.case import DEPLOYMENTS, Case, Optimization, Optionals, Options, Shapes, TensorSpec, Value
+from harness.model.case import (
+    DEPLOYMENTS,
+    Case,
+    LeftOut,
+    Optimization,
+    Optionals,
+    Options,
+    Shapes,
+    TensorSpec,
+    Value,
+)
 from harness.model.caseid import input_term, option_terms, value_text
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.operators import elements
 from harness.operators.base import Undefined
-from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, plain
+from harness.specs.graphs.pattern import INNER, OPTIONS, Pattern, Unfit, plain
 from harness.specs.reading.literals import LiteralError, shape_problem
 from harness.specs.reading.source import shown, suggestion
 from harness.specs.sweeps.calls import call_of
@@ -38,9 +48,15 @@ DEPLOYED: Mapping[str, tuple[Any, ...]] = {
     "initializers": (None, "shared"),
 }
 """The usual level of each option first; of `exposed` whether an inner value is an output as well."""
+_LEVELS: Mapping[str, tuple[Any, ...]] = {
+    **{name: DEPLOYED[name] for name in DEPLOYMENTS},
+    "optionals": (None, *get_args(Optionals)),
+    "left_out": (None, *get_args(LeftOut)),
+}
+"""The levels of options that usually are not there."""
 _WORDS: Mapping[str, tuple[str, ...]] = {"shapes": get_args(Shapes), "constants": ("initializer", "node")}
 """The levels of factors that always have one."""
-NODE_OPTIONS = ("initializer", "shapes", "optionals")
+NODE_OPTIONS = ("initializer", "shapes", "optionals", "left_out")
 Levels = Mapping[str, Any]
 """A level of each factor."""
 
@@ -143,7 +159,7 @@ def made(pattern: Pattern, sweep: GraphSweep, levels: Levels) -> Case:
             attributes[name] = value
     options = msgspec.structs.replace(
         Options(shapes=levels.get("shapes", "symbolic"), initializer=levels.get("initializer") or None),
-        **{name: levels.get(name) for name in ("optionals", *DEPLOYMENTS)},
+        **{name: levels.get(name) for name in ("optionals", "left_out", *DEPLOYMENTS)},
     )
     terms = [f"{spec.graph}@{opset}:sweep={sweep.name}", *map(input_term, inputs)]
     terms += [f"{name}={value_text(value)}" for name, value in attributes.items()]
@@ -178,20 +194,18 @@ def factor_problem(pattern: Pattern, name: str, level: Any) -> str | None:
         return None if level in spec.types[name] else f"{level!r} is none of the types that {name} may be"
     if name == "opset":
         return None if level in spec.opsets else f"opset {level!r} is not one of the spec's"
-    if name == "initializer":
+    if name in ("initializer", "overridable"):
         unknown = [each for each in (level or "").split(",") if each and each not in spec.inputs]
         return f"{spec.graph} has no input {unknown[0]!r}" if unknown else None
-    if name in ("exposed", "reused"):
+    if name in INNER:
         inner = {output for node in spec.nodes for output in node.outputs} | set(spec.inputs)
         unknown = [each for each in level.split(",") if each and each not in inner]
         return f"no node makes {unknown[0]!r}" if unknown else None
     if name in _WORDS and level not in _WORDS[name]:
         given = level if isinstance(level, str) else None
         return f"{shown(level)} is no level of {name}{suggestion(given, _WORDS[name])}"
-    if name == "optionals" and level not in (None, *get_args(Optionals)):
-        return f"{level!r} is no level of optionals; allowed: {', '.join(get_args(Optionals))}, null"
-    if name in DEPLOYMENTS and level not in DEPLOYED[name]:
-        return f"{level!r} is no level of {name}; allowed: {', '.join(map(str, DEPLOYED[name][1:]))}, null"
+    if name in _LEVELS and level not in _LEVELS[name]:
+        return f"{level!r} is no level of {name}; allowed: {', '.join(map(str, _LEVELS[name][1:]))}, null"
     return None
 
 

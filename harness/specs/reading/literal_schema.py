@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from harness.model.case import Binding, Optimization, Optionals, Shapes
+from harness.model.case import Binding, LeftOut, Optimization, Optionals, Shapes
 from harness.specs.reading.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
 from harness.specs.reading.literals import shape_problem
 from harness.specs.reading.schema_types import (
@@ -52,6 +52,7 @@ class CaseOptions(DeploymentOptions):
     omit: OutputNames | None = None
     after: None = None
     optionals: Optionals | None = None
+    left_out: LeftOut | None = None
 
 
 _Uint = Annotated[int, Field(ge=0, le=2**32 - 1)]

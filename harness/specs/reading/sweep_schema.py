@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from harness.model.case import After, Optimization, Optionals, Shapes
+from harness.model.case import After, LeftOut, Optimization, Optionals, Shapes
 from harness.specs.reading.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
 from harness.specs.reading.schema_types import (
     AllOrDtypes,
@@ -46,6 +46,7 @@ class SweepOptions(Strict):
     omit: Alternatives[OutputNames | None] = (None,)
     after: Alternatives[After | None] = (None,)
     optionals: Alternatives[Optionals | None] = (None,)
+    left_out: Alternatives[LeftOut | None] = (None,)
 
     @property
     def varied(self) -> tuple[str, ...]:
@@ -54,7 +55,7 @@ class SweepOptions(Strict):
         return tuple(
             field
             for field in type(self).model_fields
-            if field not in ("omit", "after", "optionals") or getattr(self, field) != (None,)
+            if field not in ("omit", "after", "optionals", "left_out") or getattr(self, field) != (None,)
         )
 
 

@@ -79,6 +79,7 @@ def problems(
         "omit",
         "after",
         "optionals",
+        "left_out",
     ):
         if getattr(graph, name) != getattr(Options(), name):
             yield spec.problem(

@@ -14,7 +14,7 @@ from harness.model.case import DEPLOYMENTS, Case, Options, Shapes, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.operators.elements import ELEMENT_KINDS
 from harness.specs.graphs.deployments import deployments_of
-from harness.specs.graphs.pattern import Pattern
+from harness.specs.graphs.pattern import INNER, Pattern
 from harness.specs.graphs.plain import NO_GRAPH, PlainGraph, forget, plain_graph
 from harness.specs.graphs.variations import at_levels, combined, factor_names, made, misfit, with_option
 from harness.specs.reading.load import LoadedSpec
@@ -94,9 +94,9 @@ class GraphDrawing:
             return random.randint(spec.opsets[0], spec.opsets[-1])
         if name in spec.types:
             return random.choice(spec.types[name])
-        if name == "initializer":
+        if name in ("initializer", "overridable"):
             return self._some(list(spec.inputs))
-        if name in ("exposed", "reused"):
+        if name in INNER:
             return self._some(inner)
         if what == "values":
             return random.choice(ELEMENT_KINDS).name
