@@ -101,8 +101,8 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     node has where that is not the operator's usual one; `omit` names those, divided by commas, that it leaves out
     before others by an empty name. `after` is the call that the session has run before. By
     `optionals` those that nodes would make or take apart are inputs and outputs of the graph; one without an element is
-    None, or is not fed. By `left_out` every optional input and
-    output that a node lacks at its end has an empty name. From `binding` on they are `DEPLOYMENTS`: how an application runs a graph.
+    None, or is not fed. By `left_out` every optional input and output that a node lacks at its end has an empty
+    name. From `binding` on they are `DEPLOYMENTS`: how an application runs a graph.
     """
 
     shapes: Shapes = "symbolic"

@@ -40,7 +40,7 @@ DRAWN = ("Gather", "Round", "Transpose")
 @cache
 def seeds_of(operator: str) -> Seeds:
     (spec,) = load_specs([SPECS / f"{operator}.yaml"])
-    return Seeds(spec, OPERATORS[operator], list(expand([spec])))
+    return Seeds(spec, OPERATORS[operator.replace("/", ".")], list(expand([spec])))
 
 
 def drawn(operator: str, seed: int, number: int) -> list[Drawn]:
@@ -52,6 +52,10 @@ class TestDrawing:
         after = [case for case, *_ in drawn("TfIdfVectorizer", 1, 1500) if case.options.after is not None]
         assert {case.options.after for case in after} == {"same", "larger", "smaller"}
         assert all(earlier_case(case) is not None for case in after)
+
+    def test_an_input_that_a_seed_writes_out_keeps_its_elements(self) -> None:
+        """Their kind is none that every family knows."""
+        assert len(drawn("com.microsoft/SkipGroupNorm", 1, 200)) == 200
 
     @pytest.mark.parametrize("operator", DRAWN)
     def test_every_call_is_valid_and_has_a_result(self, operator: str) -> None:

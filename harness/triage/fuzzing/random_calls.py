@@ -129,10 +129,10 @@ class Drawing:
         call = self.subject.call(candidate)
         first, other = dict(kinds[0]), dict(kinds[1])
         for position, name in enumerate(candidate.names):
-            if self.subject.decides(name):
-                continue
             formal = name.partition(".")[0]
-            one = self._elements(name, first.get(formal, "random"), call)
+            if self.subject.decides(name) or formal not in first:
+                continue  # its elements are written out in the seed
+            one = self._elements(name, first[formal], call)
             two = one
             if {first.get(formal), other.get(formal)} <= _ALONE and first != other:
                 two = self._elements(name, other[formal], call)
