@@ -11,10 +11,13 @@ import pytest
 from harness import api
 from harness.model.dtypes import DTYPES
 from harness.model.float_formats import encode
+from harness.operators import OPERATORS
+from harness.specs.coverage.changed_calls import changed_calls
 from harness.specs.coverage.coverage import kind_counts
-from harness.specs.coverage.kind_matrix import KindCount
+from harness.specs.coverage.kind_matrix import KindCount, SeenKinds
 from harness.specs.coverage.kinds import FLOATS, INTEGERS, NARROW, holding, kinds_of
-from harness.specs.reading.load import own_spec
+from harness.specs.expand import expand
+from harness.specs.reading.load import load_specs, own_spec
 from tests.running import harness
 
 CONV = """\
@@ -137,3 +140,15 @@ def test_a_reason_is_a_rule_that_every_valid_case_breaks() -> None:
     """Of GroupNormalization one base in ten takes so many channels."""
     (found,) = kind_counts(api.load([own_spec("GroupNormalization")]))
     assert ("scale", "over 1024") in found.covered
+
+
+def test_a_changed_rank_is_that_of_the_kind_for_a_base_of_more_dimensions() -> None:
+    spec = load_specs([own_spec("Abs")])[0]
+    seen = SeenKinds(spec)
+    for case in expand([spec]):
+        seen.add(case, 0)
+    base = next(each for each in seen.valid if len(each.call.first.shape) > 5)
+    for kind, rank in (("rank 5", 5), ("scalar", 0)):
+        assert [
+            each.tensors["X"].array.ndim for each, _ in changed_calls(OPERATORS["Abs"], base, "X", kind)
+        ] == [rank, rank]

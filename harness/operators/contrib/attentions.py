@@ -326,7 +326,7 @@ OPERATORS = (
             {"R": lambda n: n["H"] // 2},
             lambda n, _: (
                 "heads of twice the angles"
-                if n.get("H", n.get("D")) % (2 * n["R"])
+                if not n["R"] or n.get("H", n.get("D")) % (2 * n["R"])
                 else "as many tokens as the caches have rows, or fewer"
                 if n["S"] > n["M"]
                 else "caches of half of rotary_embedding_dim"

@@ -167,7 +167,7 @@ def unlike_trees(call: Call) -> str | None:
     compared = [
         n for n, mode in zip(wanted, listed_tensor(get("nodes_modes", ())), strict=False) if mode != "LEAF"
     ]
-    if not 0 <= min(compared, default=0) <= max(compared, default=0) < columns(call):
+    if not all(0 <= n < columns(call) for n in compared):
         return "X has the features that nodes compare"
     of = (
         "leaf"

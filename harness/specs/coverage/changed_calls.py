@@ -143,7 +143,7 @@ def _changes(arrays: Mapping[str, Array], own: str, dtype: str, kind: str) -> It
         yield {}
         return
     if kind in RANKS:
-        whole = () if kind == "scalar" else (1,) * (5 - len(shape)) + shape
+        whole = () if kind == "scalar" else ((1,) * 5 + shape)[-5:]
         yield {own: np.resize(arrays[own], whole)}
         yield {each: np.resize(array, whole) for each, array in arrays.items() if array.shape == shape}
         return
