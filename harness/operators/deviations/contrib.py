@@ -149,6 +149,13 @@ def untransformed(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def squares_that_wrap(asked: Deviating) -> tuple[Expected, ...]:
+    """Normalizer: squares of integers modulo 2**64."""
+    x = asked.inputs["X"].array
+    return asked.formula(inputs={"X": Tensor("float64", np.sqrt((x * x).astype(np.float64)))})
+
+
+@deviation
 def first_of_keys(asked: Deviating) -> tuple[Expected, ...]:
     """LabelEncoder: the first of keys that are alike."""
     tables: dict[str, Any] = {

@@ -6,12 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from harness.model.expected import Expected
 from harness.operators.base import Call
-from harness.operators.bounded import Bounded
+from harness.operators.bounded import Bounded, where
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
-from harness.operators.recurrence.recurrences import FUNCTIONS, Activation, chosen, named
+from harness.operators.recurrence.recurrences import (
+    FUNCTIONS,
+    OF_DEVIATIONS,
+    Activation,
+    chosen,
+    named,
+)
 from harness.operators.recurrence.recurrent import LSTM, Step, layer, lstm_cell
 
 
@@ -35,6 +43,17 @@ def scales_of_0(asked: Deviating) -> tuple[Expected, ...]:
     held = [asked.call.parameter(f"activation_{which}") or () for which in lacking]
     alphas, betas = ((*own, *zeros[len(own) :]) for own, zeros in zip(held, lacking.values(), strict=True))
     return asked.formula(activation_alpha=alphas, activation_beta=betas)
+
+
+OF_DEVIATIONS["HardSigmoid of numbers"] = FUNCTIONS["HardSigmoid"]._replace(
+    of=lambda x, a, b: where(np.isnan(x.value), 0.0, FUNCTIONS["HardSigmoid"].of(x, a, b))
+)
+
+
+@deviation
+def zero_of_nan_in_hard_sigmoid(asked: Deviating) -> tuple[Expected, ...]:
+    """RNN with HardSigmoid in each direction: of NaN it is 0."""
+    return asked.formula(activations=("HardSigmoid of numbers",) * len(asked.call.parameter("activations")))
 
 
 @deviation
