@@ -13,13 +13,7 @@ from harness.operators.base import Call
 from harness.operators.bounded import Bounded, where
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
-from harness.operators.recurrence.recurrences import (
-    FUNCTIONS,
-    OF_DEVIATIONS,
-    Activation,
-    chosen,
-    named,
-)
+from harness.operators.recurrence.recurrences import FUNCTIONS, OF_DEVIATIONS, Activation, chosen, named
 from harness.operators.recurrence.recurrent import LSTM, Step, layer, lstm_cell
 
 
