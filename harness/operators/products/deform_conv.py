@@ -13,7 +13,7 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.model.float_formats import encode
 from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
-from harness.operators.bounded import Bounded, concatenate, contracted, moveaxis, split, stack
+from harness.operators.bounded import Bounded, concatenate, contracted, moveaxis, pad, split, stack
 from harness.operators.formulas import bounded
 from harness.operators.pooling.windows import window
 from harness.operators.products.convolving import Convolving
@@ -62,7 +62,9 @@ def _places(call: Call, offset: Array) -> Array:
 def _sampled(x: Bounded, places: Array) -> Bounded:
     """Average X at places: [N, offset groups, channels of one, taps, outputs]."""
     spatial, groups = x.shape[2:], places.shape[2]
-    parts = moveaxis(x.reshape(len(x), groups, x.shape[1] // groups, *spatial), 2, -1)
+    if 0 in spatial:  # one element of weight 0 to index
+        x = pad(x, [(0, 0), (0, 0), *((0, int(not extent)) for extent in spatial)])
+    parts = moveaxis(x.reshape(len(x), groups, x.shape[1] // groups, *x.shape[2:]), 2, -1)
     lower = np.floor(places)
     batch = np.arange(len(x)).reshape(-1, *[1] * (places.ndim - 2))
     of_group = np.arange(groups).reshape(-1, *[1] * (places.ndim - 3))
