@@ -1,4 +1,4 @@
-"""Deviating results of operators that draw."""
+"""Deviating results of operators that generate elements."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def ones_where_zeros_are_due(asked: Deviating) -> tuple[Expected, ...]:
 def infinities(asked: Deviating) -> tuple[Expected, ...]:
     """RandomUniform: infinity everywhere."""
     return _everywhere(asked, np.inf)
+
+
+@deviation
+def no_step_counted(asked: Deviating) -> tuple[Expected, ...]:
+    """Range: no element."""
+    (dtype,) = asked.call.outputs
+    return (Exact(Tensor(dtype, np.zeros(0, DTYPES[dtype].storage))),)
 
 
 @deviation

@@ -13,8 +13,12 @@ from harness.operators.products.convolving import TRANSPOSED
 
 @deviation
 def nothing_reduced(asked: Deviating) -> tuple[Expected, ...]:
-    """Reductions of no elements: the output has the shape of data."""
+    """Reductions of no elements: axes from the end reduce nothing; where there are no others the output has the shape of
+    data."""
     (dtype,) = asked.call.outputs
+    front = [axis for axis in asked.call.parameter("axes") or () if axis >= 0]
+    if front:
+        return asked.formula(constants={"axes": np.array(front)})
     return (Exact(Tensor(dtype, np.zeros(asked.call.first.shape, DTYPES[dtype].storage))),)
 
 
