@@ -281,6 +281,19 @@ def test_a_number_that_is_nan_is_passed_over() -> None:
         np.testing.assert_array_equal(nearest(found).array, np.float32([1, np.nan, -2]))
 
 
+def test_axes_from_the_end_reduce_nothing_of_a_tensor_without_elements() -> None:
+    data = tensor("float32", np.zeros((2, 0, 3)))
+    for axes, shape in [([-1], (2, 0, 3)), ([0, -1], (1, 0, 3)), ([1, -1], (2, 1, 3)), ([0, 1], (1, 1, 3))]:
+        (found,) = given("nothing_reduced", "ReduceSum", [data, tensor("int64", axes)])
+        np.testing.assert_array_equal(nearest(found).array, np.zeros(shape, np.float32))
+
+
+def test_a_range_whose_steps_are_not_counted_is_empty() -> None:
+    numbers = [tensor("int64", number) for number in (0, 5, 1)]
+    (found,) = given("no_step_counted", "Range", numbers)
+    assert (found.dtype, found.shape) == ("int64", (0,))
+
+
 def test_only_the_first_row_of_an_upper_triangle_is_0() -> None:
     x = tensor("int64", [[1, 2], [3, 4]])
     largest = tensor("int64", np.iinfo(np.int64).max)
