@@ -7,6 +7,7 @@ can be told where outputs lie.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
@@ -28,7 +29,7 @@ LIMIT = 5000
 """Results that each part of a run examines of the valid cases of a target, and of the others."""
 _LIMIT_BYTES = 64 << 20
 _ENDED = 3
-"""So many workers may end over patterns, until the rest is left as it is: a worker is dear."""
+"""So many workers may end over the cases of an operator, until its others are left as they are: a worker is dear."""
 _PROVIDERS = frozenset({CPU, DML, DIRECTML})
 _WORTH = frozenset({Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
 
@@ -63,14 +64,12 @@ class PatternRuns:
         held, self._held = self._held, []
         found: list[dict[tuple[int, int], tuple[Tensor, ...]]] = [{} for _ in held]
         place: dict[int, int] = {}
-        ended = 0
+        ended = Counter[str]()
         try:
             if held:
-                with closing(pool.run(self._units(held, place), keep=True)) as answers:
+                with closing(pool.run(self._units(held, place, ended), keep=True)) as answers:
                     for prepared, graph, execution in answers:
-                        ended += execution.ended is not None
-                        if ended > _ENDED:
-                            break
+                        ended[prepared.case.operator] += execution.ended is not None
                         if execution.outputs is not None and graph.patterns is not None:
                             found[place[id(prepared)]][graph.patterns] = execution.outputs
         except TargetUnavailable:
@@ -79,9 +78,13 @@ class PatternRuns:
         yield from map(_examined, held, found)
 
     def _units(
-        self, held: list[tuple[Prepared, Graph, Result, tuple[Tensor, ...]]], place: dict[int, int]
+        self,
+        held: list[tuple[Prepared, Graph, Result, tuple[Tensor, ...]]],
+        place: dict[int, int],
+        ended: Counter[str],
     ) -> Iterator[GraphCases]:
-        """Yield the cases over each pattern, those of one graph in one session; note the place of each."""
+        """Yield the cases over each pattern, those of one graph in one session; note the place of each. `ended` are the
+        workers that ended meanwhile over the cases of an operator."""
         groups: dict[Graph, list[Prepared]] = {}
         for number, (prepared, graph, _, outputs) in enumerate(held):
             shaped = prepared._replace(output_shapes=tuple(output.array.shape for output in outputs))
@@ -90,7 +93,8 @@ class PatternRuns:
         self._kept = groups  # as long as their ids are asked for
         for patterns in PATTERNS:
             for graph, cases in groups.items():
-                yield GraphCases(graph._replace(patterns=patterns), cases)
+                if ended[cases[0].case.operator] <= _ENDED:
+                    yield GraphCases(graph._replace(patterns=patterns), cases)
 
 
 def _examined(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import cast
+
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from harness.model.case import Tensor, Validity
 from harness.model.result import Memory, Result
@@ -11,7 +15,7 @@ from harness.model.verdict import Outcome, Verdict
 from harness.render.terminal import describe
 from harness.results.memory import in_words, kind
 from harness.run.memory_patterns import PATTERNS, PatternRuns, examine
-from harness.targets.execution import Execution
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
@@ -131,3 +135,30 @@ def test_what_is_not_examined() -> None:
         prepared, graph, answered._replace(outputs=(Tensor("string", np.array(["a"], object)),)), wrong
     )
     assert not PatternRuns("FakeExecutionProvider").hold(prepared, graph, answered, wrong)
+
+
+class _Ending:
+    """A pool whose workers end over each call of Round, and answer others."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def run(self, units: Iterator[GraphCases], *, keep: bool) -> Iterator[tuple[Prepared, Graph, Execution]]:
+        for unit in units:
+            for prepared in unit.cases:
+                self.ran.append(prepared.case.operator)
+                ends = prepared.case.operator == "Round"
+                answer = Execution(None if ends else outputs(1), None, "compare", None, 0.0)
+                yield prepared, unit.graph, answer._replace(ended="crash" if ends else None)
+
+
+def test_workers_that_end_over_one_operator_leave_others_to_be_examined() -> None:
+    held, pool = PatternRuns("CPUExecutionProvider"), _Ending()
+    for number, operator in enumerate(["Round"] * 9 + ["GatherND"]):
+        prepared = prepare(operator, "float32")
+        graph = graph_of(prepared)._replace(digest=str(number))
+        wrong = Result(prepared.case.id, operator, "cpu", Validity.VALID, {}, Outcome.MISMATCH, Verdict.NEW)
+        assert held.hold(prepared, graph, Execution(outputs(1), None, "compare", None, 0.0), wrong)
+    found = [result.memory for _, _, result in held.results(cast("WorkerPool", pool))]
+    assert found == [UNSET] * 9 + [Memory(0, 0, 0, 1)]
+    assert pool.ran == ["Round"] * 4 + ["GatherND"] * 2
