@@ -67,7 +67,8 @@ def applies(kind: str, dtype: str) -> bool:
 
 
 def displaced(tensor: Tensor) -> Tensor:
-    """Return a tensor with each element at the place of the next: the default of an overridable input of a graph."""
+    """Return a tensor with each element at the place of the next: the default of an overridable input of a graph. One of
+    one element stays as it is."""
     return tensor._replace(array=np.roll(tensor.array, 1))
 
 

@@ -53,8 +53,8 @@ class TestDrawing:
         assert {case.options.after for case in after} == {"same", "larger", "smaller"}
         assert all(earlier_case(case) is not None for case in after)
 
-    def test_an_input_that_a_seed_writes_out_keeps_its_elements(self) -> None:
-        """Their kind is none that every family knows."""
+    def test_calls_begin_as_a_case_that_writes_an_input_out(self) -> None:
+        """Its elements have no kind that every family knows."""
         assert len(drawn("com.microsoft/SkipGroupNorm", 1, 200)) == 200
 
     @pytest.mark.parametrize("operator", DRAWN)

@@ -13,8 +13,8 @@ from harness.operators.base import Call
 from harness.operators.bounded import Bounded, where
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
-from harness.operators.recurrence.recurrences import FUNCTIONS, OF_DEVIATIONS, Activation, chosen, named
-from harness.operators.recurrence.recurrent import LSTM, Step, layer, lstm_cell
+from harness.operators.recurrence.recurrences import FUNCTIONS, Activation, chosen, named
+from harness.operators.recurrence.recurrent import LSTM, RNN, States, Step, gates, layer, lstm_cell
 
 
 @deviation
@@ -39,15 +39,23 @@ def scales_of_0(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(activation_alpha=alphas, activation_beta=betas)
 
 
-OF_DEVIATIONS["HardSigmoid of numbers"] = FUNCTIONS["HardSigmoid"]._replace(
-    of=lambda x, a, b: where(np.isnan(x.value), 0.0, FUNCTIONS["HardSigmoid"].of(x, a, b))
-)
-
-
 @deviation
 def zero_of_nan_in_hard_sigmoid(asked: Deviating) -> tuple[Expected, ...]:
     """RNN with HardSigmoid in each direction: of NaN it is 0."""
-    return asked.formula(activations=("HardSigmoid of numbers",) * len(asked.call.parameter("activations")))
+    return bounded(_rnn_with_zero_of_nan)(asked.call, asked.inputs, asked.arithmetic)
+
+
+def _rnn_with_zero_of_nan(
+    X: Any, W: Any, R: Any, call: Call, B: Any = None, sequence_lens: Any = None, initial_h: Any = None
+) -> Any:
+    def cell(d: int, functions: Sequence[Activation], bias: Bounded | None) -> Step:
+        def step(x: Bounded, states: States) -> States:
+            argument = gates(x, states[0], W[d], R[d], bias)
+            return (where(np.isnan(argument.value), 0.0, functions[0](argument)),)
+
+        return step
+
+    return layer(call, RNN, X, B, sequence_lens, (initial_h,), cell)
 
 
 @deviation

@@ -52,10 +52,6 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-OF_DEVIATIONS: dict[str, Function] = {}
-"""Functions that no call names, which deviations give to the formulas in place of those above."""
-
-
 def named(call: Call, defaults: Sequence[str], directions: int) -> tuple[str, ...]:
     """Return the names of the functions, of all directions."""
     found = call.parameter("activations")
@@ -75,7 +71,7 @@ def chosen(call: Call, defaults: Sequence[str], directions: int) -> list[tuple[A
 
 
 def _made(name: str, alphas: Iterator[float], betas: Iterator[float], clip: float | None) -> Activation:
-    function = FUNCTIONS.get(name) or OF_DEVIATIONS[name]
+    function = FUNCTIONS[name]
     alpha = 0.0 if function.alpha is None else next(alphas, float(np.float32(function.alpha)))
     beta = 0.0 if function.beta is None else next(betas, float(np.float32(function.beta)))
 
