@@ -31,7 +31,7 @@ _STAGES = {
         ("start and imports", r"<frozen importlib"),
     ),
     _PROCESS: (
-        ("expectations", r"harness/specs/(located|\w*expectation\w*)\.py"),
+        ("expectations", r"harness/specs/expectations/"),
         ("artifacts", r"harness/run/artifacts\.py"),
         ("oracle", r"harness/run/oracle\.py"),
         ("compare", r"^compare_all |harness/model/diff\.py"),
@@ -39,7 +39,7 @@ _STAGES = {
         ("inputs and calls", r"harness/specs/(values|calls)\.py"),
         ("send and receive", r"harness/targets/(frames|process)\.py"),
         ("cases", r"harness/specs/(blocks|expand|selection)\.py"),
-        ("lines", r"harness/(results/runfile|run/processes/forked)\.py"),
+        ("lines", r"harness/(results/runfile|run/processes/coordinator)\.py"),
         ("judge", r"harness/run/(judge|job)\.py"),
     ),
     _WORKER: (

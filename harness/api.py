@@ -158,9 +158,11 @@ def request(
     many of its results there are and how many there will be; before any, how many specs are planned.
     `command` is for the header.
 
-    Errors: UsageError for an unknown target, a bad query, a shard that there is not, or an `output` that is a
-    file.
+    Errors: UsageError for an unknown target, a bad query, a shard that there is not, an `output` that is a file, or
+    both `resume` and `force`.
     """
+    if resume and force:
+        raise UsageError("--resume goes on with a run and --force replaces it: name one of the two")
     if cluster is not None:
         from harness.run.cluster.scheduler import check_address  # asyncio
 

@@ -47,8 +47,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a browser, by its folder; real releases are slow."""
+    """Mark what needs a browser, by its folder; real releases are slow; what needs more than Python is of the system."""
+    from tests.groups import SYSTEM, group_of
+
     for item in items:
+        if group_of(item.nodeid) in SYSTEM or item.get_closest_marker("windows_runtime"):
+            item.add_marker("system")
         if BROWSER in item.path.parents:
             item.add_marker("browser")
         if item.get_closest_marker("releases"):

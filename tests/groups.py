@@ -16,9 +16,11 @@ GROUPS = {
     "tests/commands/test_bisect_command.py": "the network",
     "tests/specs/test_evidence.py": "the network",
     "tests/targets/test_remote.py": "the ssh server",
+    "tests/cluster/": "the cluster",
     "tests/operators/test_onnx_cases.py": "the cases of ONNX",
     "tests/triage/test_importing.py::TestOnnx": "the cases of ONNX",
     "tests/operators/test_regions.py::test_roi_align_is_that_of_onnx": "the cases of ONNX",
+    "tests/operators/test_recurrent.py": "the cases of recurrent operators",
     "tests/operators/test_wrong_resampling.py": "the cases of Resize",
     "tests/results/test_features.py::test_the_table_says": "the plan of one operator of each family",
     "tests/results/test_query_features.py": "the plan of one operator of each family",
@@ -30,6 +32,8 @@ GROUPS = {
 }
 """What the tests whose ids begin so share: what one process alone may have, or what takes it long to make.
 The groups are large, so they are begun first."""
+SYSTEM = {"the browser", "the network", "the ssh server", "the cluster"}
+"""Whose tests need what no Python package brings, as those of the Windows runtime do: the default run leaves them out."""
 
 
 def group_of(test: str) -> str:

@@ -12,8 +12,8 @@ from harness.operators import bounded
 from harness.operators.base import RANDOM
 from harness.render.markup import table
 from harness.specs.description import OperatorDescription, describe
+from harness.specs.reading.entry_schema import Sweep
 from harness.specs.reading.load import load_specs
-from harness.specs.reading.sweep_schema import Sweep
 from harness.specs.sweeps.family_sweeps import families, family_sweeps
 
 _NAMED = 4

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from harness.model.verdict import judged
 from harness.render.terminal import describe
 from harness.render.text import line, visible
 from harness.results.runfile import RunReader
-from harness.specs.reading.load import default_folder, load_specs, operator_of, yaml_files
+from harness.specs.reading.load import LoadedSpec, default_folder, load_specs, operator_of, yaml_files
 from harness.specs.reading.origins import entry_lines, entry_of
 
 
@@ -55,8 +56,8 @@ def github_annotations(run: Path, specs: Sequence[Path] = ()) -> Iterator[str]:
     """Yield `::error file=…,line=…,title=…::…` for the unexpected results of a run, and for the problems of
     its expectations.
 
-    `specs` are where the specs lie by now, by default where the run had them. A spec that is no longer there
-    costs only the line. Errors: UsageError for a damaged run.
+    `specs` are where the specs lie by now, by default where the run had them: one that is no longer there costs
+    only the line. Errors: UsageError for a damaged run, SpecError for `specs`.
     """
     reader = RunReader(run)
     asked = reader.header.selection
@@ -67,9 +68,13 @@ def github_annotations(run: Path, specs: Sequence[Path] = ()) -> Iterator[str]:
             place = Place(result.target, result.operator, entry_of(result.case))
             counts[place] += 1
             first.setdefault(place, result)
-    where = _where(
-        specs or tuple(map(Path, asked.specs if asked else ())), {place.operator for place in counts}
-    )
+    recorded = tuple(map(Path, asked.specs if asked else ()))
+    loaded = load_specs(specs) if specs else _still_there(recorded, {place.operator for place in counts})
+    where = {
+        (spec.model.operator, entry): (spec.source.label, number)
+        for spec in loaded
+        for entry, number in entry_lines(spec).items()
+    }
     for place, number in counts.most_common(LIMIT):
         result = first[place]
         more = f" (and {number - 1:,} more of {place.entry})" if number > 1 else ""
@@ -86,22 +91,15 @@ def github_annotations(run: Path, specs: Sequence[Path] = ()) -> Iterator[str]:
         yield _error("an expectation", problem, None)
 
 
-def _where(specs: Sequence[Path], operators: set[str]) -> dict[tuple[str, str], tuple[str, int]]:
-    """Return file and line of every entry of the operators, by operator and entry, as far as the specs can be
-    read."""
-    found: dict[tuple[str, str], tuple[str, int]] = {}
+def _still_there(specs: Sequence[Path], operators: set[str]) -> Iterator[LoadedSpec]:
+    """Yield the specs of a run that has results of the operators, as far as they can be read."""
     for path in yaml_files(specs or [default_folder()], []) if operators else ():
         if (
             not specs and operator_of(path) not in operators
         ):  # the harness's own specs are called as their operators
             continue
-        try:
-            (spec,) = load_specs([path])
-        except HarnessError:
-            continue
-        for entry, number in entry_lines(spec).items():
-            found[spec.model.operator, entry] = spec.source.label, number
-    return found
+        with suppress(HarnessError):
+            yield from load_specs([path])
 
 
 def _error(title: str, text: str, where: tuple[str, int] | None) -> str:

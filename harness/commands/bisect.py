@@ -8,7 +8,14 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import jobs_option, seed_option, specs_option, timeout_option
+from harness.commands.options import (
+    flag,
+    jobs_option,
+    seed_option,
+    specs_option,
+    target_option,
+    timeout_option,
+)
 from harness.commands.renderings import Renderings
 from harness.commands.report import writable
 from harness.compile.prepare import refusal
@@ -48,12 +55,7 @@ RENDERINGS = Renderings(bisection_document, bisection_data)
 @click.option(
     "--bad", metavar="VERSION", help="The newer end (default: the newest release that can run CASE)."
 )
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Measure every release between the ends instead of a binary search.",
-)
+@flag("--all", "everything", help="Measure every release between the ends instead of a binary search.")
 @click.option(
     "--by",
     type=click.Choice([OUTCOME, SIGNATURE]),
@@ -61,12 +63,7 @@ RENDERINGS = Renderings(bisection_document, bisection_data)
     show_default=True,
     help="What changes: the outcome, or also stage, class of error and kind of difference.",
 )
-@click.option(
-    "-t",
-    "--target",
-    metavar="TARGET",
-    help="cpu or dml, with options such as dml,device_id=1 (default: by --over).",
-)
+@target_option("cpu or dml, with options such as dml,device_id=1 (default: by --over).")
 @specs_option("Spec files or folders with the cases.")
 @jobs_option("Worker processes (default: the number of processors).")
 @timeout_option("Time limit of a case in seconds.")
@@ -95,7 +92,11 @@ def bisect_command(
     """
     writable(output)
     query = Query.parse(asked)
-    releases = axis(over, target, good, bad)  # before the cases, since an end that is wrong is told at once
+    try:  # before the cases, since an end that is wrong is told at once
+        releases = axis(over, target, good, bad)
+    except TargetUnavailable:
+        _expressible(_cases(specs, query), AXES[over])  # a wrong argument comes before what the machine lacks
+        raise
     cases, left_out = _expressible(_cases(specs, query), AXES[over])
     measure = Measure(releases, cases, jobs=jobs or processors(), timeout=timeout, seed=seed)
 

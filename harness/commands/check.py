@@ -35,7 +35,7 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     from harness.specs.expand import expand
     from harness.specs.expectations.expectation_lint import lint
     from harness.specs.expectations.expectations import load_expectations
-    from harness.specs.expectations.located import ExpectationScope
+    from harness.specs.expectations.target_expectations import ExpectationScope
     from harness.specs.reading.load import load_each
     from harness.targets import contributed
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import QUERIES, SPECS, folder_option
+from harness.commands.options import QUERIES, SPECS, flag, folder_option
 
 
 @click.command("compile")
 @SPECS
 @QUERIES
-@click.option("--check", "only_check", is_flag=True, help="Only check the manifest; exit 1 if it is stale.")
+@flag("--check", "only_check", help="Only check the manifest; exit 1 if it is stale.")
 @folder_option("Folder of the graphs (default: generated_models).")
 def compile_(
     specs: tuple[Path, ...], queries: tuple[str, ...], only_check: bool, output: Path | None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import QUERIES, SPECS
+from harness.commands.options import QUERIES, SPECS, flag
 from harness.model.case import Case
 from harness.model.progress import FUSING, Progress
 from harness.run.probe import Probes
@@ -36,8 +36,8 @@ _NAMES = {1: "levels", 2: "pairs", 3: "triples"}
     show_default=True,
     help="Count levels, pairs of levels or triples.",
 )
-@click.option("--thorough", is_flag=True, help="Count the cases of `run --select thorough`.")
-@click.option("--missing", is_flag=True, help="List all that could be covered and is not.")
+@flag("--thorough", help="Count the cases of `run --select thorough`.")
+@flag("--missing", help="List all that could be covered and is not.")
 @click.option(
     "--interactions", "only", flag_value="interactions", help="Count interactions of factors alone."
 )
@@ -53,7 +53,7 @@ _NAMES = {1: "levels", 2: "pairs", 3: "triples"}
     metavar="TARGET",
     help="Run the specs of graphs on TARGET, and count the optimizer's transformers that change them.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per operator and validity.")
+@flag("--json", "as_json", help="Print one JSON object per operator and validity.")
 def coverage_command(
     specs: tuple[Path, ...],
     queries: tuple[str, ...],

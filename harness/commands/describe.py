@@ -71,12 +71,7 @@ def _sweeps(found: OperatorDescription) -> Table:
 
 def _kinds(found: OperatorDescription) -> Table:
     rows: list[Row] = [
-        (
-            Span(each.input, code=True),
-            Span(each.kind, code=True),
-            each.elements or "–",
-            each.breaks,
-        )
+        (Span(each.input, code=True), Span(each.kind, code=True), each.elements or "–", each.breaks)
         for each in found.kinds
     ]
     return Table(("input", "values", "for example", "breaks"), rows, grouped=True)

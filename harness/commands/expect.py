@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import NamedPath, specs_option, targets_option
+from harness.commands.options import NamedPath, flag, specs_option, targets_option
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
 from harness.model.query import parse_all
@@ -23,7 +23,7 @@ from harness.results.summary import count
 from harness.specs.expand import expand
 from harness.specs.expectations.expectation_lint import lint, shadowed
 from harness.specs.expectations.expectations import Expectations, load_expectations
-from harness.specs.expectations.located import ExpectationScope
+from harness.specs.expectations.target_expectations import ExpectationScope
 from harness.specs.expectations.tried_conditions import Conditions, not_separating, untried
 from harness.specs.reading.load import are_own, default_folder, load_specs
 from harness.specs.reading.source import label_of
@@ -47,11 +47,7 @@ def expect() -> None:
     type=NamedPath(),
     help="Hold each condition against RUN: what lacks it alone should do otherwise.",
 )
-@click.option(
-    "--masked",
-    is_flag=True,
-    help="Plant other wrong outputs in the cases of entries; each that stays green is a fault.",
-)
+@flag("--masked", help="Plant other wrong outputs in the cases of entries; each that stays green is a fault.")
 @targets_option("Where --masked runs the cases.  [default: cpu]")
 def lint_files(
     files: tuple[Path, ...], specs: tuple[Path, ...], run: Path | None, masked: bool, targets: tuple[str, ...]
@@ -115,11 +111,10 @@ def _masked(known: Expectations, specs: tuple[Path, ...], targets: Iterable[Targ
 @expect.command("update", short_help="Make the entries of a file describe a run.")
 @click.argument("run", type=NamedPath())
 @click.argument("file", required=False, type=NamedPath())
-@click.option(
+@flag(
     "--check",
     "--dry-run",
     "only_check",
-    is_flag=True,
     help="Write nothing; print the difference, and exit 1 if there is one.",
 )
 def update_files(run: Path, file: Path | None, only_check: bool) -> None:

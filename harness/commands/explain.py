@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import check_complete
-from harness.commands.options import QUERIES, NamedPath
+from harness.commands.options import QUERIES, NamedPath, flag
 from harness.commands.renderings import Renderings
 from harness.model.errors import UsageError
 from harness.model.query import parse_all
@@ -23,7 +23,7 @@ RENDERINGS = Renderings(explain_document, explain_data)
 @click.option(
     "--against", type=NamedPath(), metavar="BASE", help="Explain the differences from this run instead."
 )
-@click.option("--known", is_flag=True, help="Also explain expected deviations, after the unexpected ones.")
+@flag("--known", help="Also explain expected deviations, after the unexpected ones.")
 @QUERIES
 @RENDERINGS.options
 def explain_command(

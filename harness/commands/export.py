@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import QUERIES, NamedPath, seed_option, specs_option
+from harness.commands.options import QUERIES, NamedPath, flag, seed_option, specs_option
 from harness.model.errors import NothingRan, UsageError
 from harness.model.progress import Progress
 
@@ -17,14 +17,9 @@ from harness.model.progress import Progress
 @specs_option("Spec files or folders of the cases.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Write the first N tests only.")
 @seed_option("Seed of the random inputs.")
-@click.option("--force", is_flag=True, help="Write into a folder that holds something.")
+@flag("--force", help="Write into a folder that holds something.")
 def export_command(
-    folder: Path,
-    queries: tuple[str, ...],
-    specs: tuple[Path, ...],
-    limit: int | None,
-    seed: int,
-    force: bool,
+    folder: Path, queries: tuple[str, ...], specs: tuple[Path, ...], limit: int | None, seed: int, force: bool
 ) -> None:
     """Write the valid cases that a query selects to DIR, each as a folder of an ONNX backend test.
 

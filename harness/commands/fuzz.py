@@ -12,7 +12,15 @@ from time import monotonic
 import click
 import msgspec
 
-from harness.commands.options import EXPECTATIONS, NamedPath, Seconds, folder_option, timeout_option
+from harness.commands.options import (
+    EXPECTATIONS,
+    NamedPath,
+    Seconds,
+    flag,
+    folder_option,
+    target_option,
+    timeout_option,
+)
 from harness.commands.report import writable, write_whole
 from harness.model.errors import NothingRan, UsageError
 from harness.operators import OPERATORS
@@ -40,12 +48,8 @@ _TOLD_EVERY = 10.0
 
 @click.command("fuzz")
 @click.argument("operator", metavar="[OPERATOR]", required=False)
-@click.option(
-    "--graph", is_flag=True, help="Graphs of specs/graphs: all, or the pattern in place of OPERATOR."
-)
-@click.option(
-    "-t", "--target", default="cpu", show_default=True, metavar="TARGET", help="Where the calls run."
-)
+@flag("--graph", help="Graphs of specs/graphs: all, or the pattern in place of OPERATOR.")
+@target_option("Where the calls run.", default="cpu")
 @click.option(
     "--seconds", type=Seconds(), default=60.0, show_default=True, help="How long; Ctrl-C ends it in order."
 )
@@ -56,7 +60,7 @@ _TOLD_EVERY = 10.0
 @click.option("--spec", "spec_path", type=NamedPath(), metavar="FILE", help="Spec of the operator.")
 @EXPECTATIONS
 @timeout_option("Time limit of a call in seconds.")
-@click.option("--force", is_flag=True, help="Replace the findings that -o holds.")
+@flag("--force", help="Replace the findings that -o holds.")
 def fuzz_command(
     operator: str | None,
     graph: bool,
@@ -91,8 +95,7 @@ def fuzz_command(
     with Probes(chosen, timeout=timeout) as probes:
         info = target_info(chosen, probes.hello, probes.runtime)
         click.echo(
-            f"{what} on {chosen.name} (onnxruntime {info.onnxruntime}), seed {seed}, {seconds:g} s",
-            err=True,
+            f"{what} on {chosen.name} (onnxruntime {info.onnxruntime}), seed {seed}, {seconds:g} s", err=True
         )
         judged = known.for_target(chosen.name, info)
         fuzzer = Fuzzer(drawing, probes, judged, _Telling(), _tell_finding)
@@ -179,6 +182,12 @@ def _numbers(counts: dict[str, int]) -> str:
 
 
 def _write(path: Path, found: Sequence[FuzzFinding], command: str) -> Path:
+    for finding in found:
+        after = finding.case.options.after
+        if after is not None:
+            options = msgspec.structs.replace(finding.case.options, after=None)
+            finding.case = msgspec.structs.replace(finding.case, options=options)
+            finding.remark = f"failed after another call in its session (after={after}), which no written-out case asks for"
     model = found[0].spec.model
     claimed = model.lowers_to
     text = spec_file(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import fail
-from harness.commands.options import RunsPath, targets_option
+from harness.commands.options import RunsPath, flag, targets_option
 from harness.commands.renderings import Renderings
 from harness.model.errors import NothingRan, UsageError
 from harness.model.query import Query, parse_all
@@ -29,18 +29,9 @@ RENDERINGS = Renderings(history_document, history_data, svg=render_history_svg)
 @click.option(
     "-k", "--query", "queries", multiple=True, metavar="QUERY", help="Show since when matching cases fail."
 )
-@click.option(
-    "--flips",
-    "asks_flips",
-    is_flag=True,
-    help="Show which cases change back and forth while nothing else changes.",
-)
+@flag("--flips", "asks_flips", help="Show which cases change back and forth while nothing else changes.")
 @targets_option("Only this target, as the runs name it.")
-@click.option(
-    "--by-release",
-    is_flag=True,
-    help="Treat cpu@ort-1.24.2 and cpu as one target; order by release, not by run.",
-)
+@flag("--by-release", help="Treat cpu@ort-1.24.2 and cpu as one target; order by release, not by run.")
 @RENDERINGS.options
 def history(
     runs: tuple[Path | str, ...],

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import onnx
 
-from harness.commands.options import folder_option
+from harness.commands.options import flag, folder_option
 from harness.compile.backend_folders import BackendTest, Damaged, folders_of, onnx_tests, read_test
-from harness.compile.decompile import LeftOut
+from harness.compile.protos import LeftOut
 from harness.model.errors import NothingRan, UsageError
 from harness.model.onnx_schemas import operator_versions
 from harness.operators import OPERATORS
@@ -27,8 +27,8 @@ _NAMED = 6
 @click.argument("source", metavar="onnx|DIR")
 @click.argument("operators", nargs=-1, metavar="[OPERATOR]...")
 @folder_option("Folder of the specs.", default=Path("imported"), show_default=True)
-@click.option("--force", is_flag=True, help="Replace specs that are there.")
-@click.option("--all", "every", is_flag=True, help="Name every test that is left out, not the first few.")
+@flag("--force", help="Replace specs that are there.")
+@flag("--all", "every", help="Name every test that is left out, not the first few.")
 def import_command(source: str, operators: tuple[str, ...], output: Path, force: bool, every: bool) -> None:
     """Write backend tests as specs, one file an operator, that `harness run` runs.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.commands.options import QUERIES, SPECS
+from harness.commands.options import QUERIES, SPECS, flag
 from harness.render.text import json_text
 
 if TYPE_CHECKING:
@@ -19,21 +19,11 @@ if TYPE_CHECKING:
 @click.command("list")
 @SPECS
 @QUERIES
-@click.option("--json", "as_json", is_flag=True, help="Print each case in full, one JSON object per line.")
-@click.option(
-    "--count",
-    is_flag=True,
-    help="Print only the number of cases, and of combinations left out, with the reasons.",
-)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="List the whole product of each sweep, as `run --select all` runs it.",
-)
-@click.option(
+@flag("--json", "as_json", help="Print each case in full, one JSON object per line.")
+@flag("--count", help="Print only the number of cases, and of combinations left out, with the reasons.")
+@flag("--all", "everything", help="List the whole product of each sweep, as `run --select all` runs it.")
+@flag(
     "--thorough",
-    is_flag=True,
     help="List triples of factors where a spec covers pairs, as `run --select thorough` runs them.",
 )
 def list_(
@@ -68,12 +58,13 @@ def lines(selection: Selection, *, as_json: bool, count: bool) -> Iterator[str]:
         for case in selection:
             yield _json(case) if as_json else case.id
         return
+    from harness.results.summary import count as tally
     from harness.specs.selection import NOT_ASKED
 
     total, left_out = selection.counted()
-    yield f"{total:,} cases"
+    yield tally(total, "case")
     for reason, number in sorted(left_out.items(), key=lambda each: each[0] != NOT_ASKED):
-        yield f"{number:,} {'cases' if reason == NOT_ASKED else 'combinations'} left out: {reason}"
+        yield f"{tally(number, 'case' if reason == NOT_ASKED else 'combination')} left out: {reason}"
 
 
 def _json(case: Case) -> str:

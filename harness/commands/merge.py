@@ -8,18 +8,14 @@ from pathlib import Path
 import click
 
 from harness.commands.error_line import check_complete
-from harness.commands.options import NamedPath, folder_option
+from harness.commands.options import NamedPath, flag, folder_option
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
 @folder_option("Folder of the merged run.", required=True)
-@click.option(
-    "--partial",
-    is_flag=True,
-    help="Merge the shards that exist; the merged run lists the missing ones.",
-)
-@click.option("--force", is_flag=True, help="Replace the run that -o holds.")
+@flag("--partial", help="Merge the shards that exist; the merged run lists the missing ones.")
+@flag("--force", help="Replace the run that -o holds.")
 def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> None:
     """Merge the runs of all shards into one run, with the tensors that they kept.
 

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from harness.commands.options import (
     EXPECTATIONS,
     NamedPath,
     command_line,
+    flag,
     folder_option,
     jobs_option,
     seed_option,
@@ -57,8 +59,8 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
 @EXPECTATIONS
 @jobs_option("Worker processes per target.")
 @timeout_option("Time limit of a call, and of each part of the recorded run, in seconds.", 60.0)
-@click.option("--resume", is_flag=True, help="Continue the run in -o.")
-@click.option("--force", is_flag=True, help="Replace the run that -o holds, or the specs in --cases.")
+@flag("--resume", help="Continue the run in -o.")
+@flag("--force", help="Replace the run that -o holds, or the specs in --cases.")
 @folder_option("Folder of the run (default: reports/<run id>).")
 def model_command(
     models: tuple[Path, ...],
@@ -91,15 +93,22 @@ def model_command(
     from harness.render.html import read_page
     from harness.render.model import model_data, model_document
     from harness.results.runfile import run_file
+    from harness.results.summary import count
     from harness.run.models import ModelInput, examine, take_apart
 
-    given = ModelInput(data, dict(map(_dimension, dims)), seed)
+    sizes = [_dimension(text) for text in dims]
+    if twice := [name for name, number in Counter(name for name, _ in sizes).items() if number > 1]:
+        raise UsageError(f"--dim {shown(twice[0])} is given twice; leave one out")
+    given = ModelInput(data, dict(sizes), seed)
     if data is not None and len(models) > 1:
         raise UsageError("--data gives the inputs of one model; name one")
     if data is not None and dims:
         raise UsageError(
             "--dim sizes inputs that are drawn, and --data gives those of its own; leave one out"
         )
+    of_a_run = {"-o": output, "--baseline": baseline, "--resume": resume}
+    if cases is not None and (given_too := [name for name, value in of_a_run.items() if value]):
+        raise UsageError(f"--cases runs nothing, and {given_too[0]} is about a run; leave one out")
     if cases is not None and not force and any(cases.glob("*.yaml")):
         raise UsageError(f"{cases}: holds specs already; --force replaces them")
     with Progress(baseline=baseline is not None) as progress:
@@ -124,7 +133,7 @@ def model_command(
             click.echo(f"harness: {line}", err=True)
         judged = sum(call.case is not None for call in found.calls)
         click.echo(
-            f"{len(found.nodes):,} nodes, {len(found.calls):,} distinct calls, {judged:,} written to {cases}"
+            f"{count(len(found.nodes), 'node')}, {count(len(found.calls), 'distinct call')}, {judged:,} written to {cases}"
         )
         sys.exit(int(bool(found.ended)))
     document = model_document(view)

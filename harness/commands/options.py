@@ -72,9 +72,22 @@ BASELINE = click.option("--baseline", type=NamedPath(), metavar="RUN", help="Jud
 _Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+def flag(*names: str, help: str) -> _Option:
+    """Return an option without a value."""
+    return click.option(*names, is_flag=True, help=help)
+
+
 def targets_option(help: str) -> _Option:
     """Return `-t`, which can be repeated."""
     return click.option("-t", "--target", "targets", multiple=True, metavar="TARGET", help=help)
+
+
+def target_option(help: str, *names: str, default: str | None = None) -> _Option:
+    """Return an option that names one target, `-t` unless it has other names."""
+    names = names or ("-t", "--target")
+    return click.option(
+        *names, metavar="TARGET", default=default, show_default=default is not None, help=help
+    )
 
 
 def specs_option(help: str) -> _Option:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from harness.commands.error_line import fail
-from harness.commands.options import NamedPath, RunsPath
+from harness.commands.options import RunsPath
+from harness.commands.renderings import format_options
 from harness.commands.report import write_text
 from harness.model.errors import NothingRan, UsageError
 from harness.render.console import Console
@@ -21,17 +23,7 @@ from harness.results.runfile import RunReader
 @click.command("query")
 @click.argument("sql")
 @click.argument("runs", nargs=-1, required=True, type=RunsPath(), metavar="RUN...")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["terminal", *RENDERINGS]),
-    default="terminal",
-    show_default=True,
-    help="What to render.",
-)
-@click.option(
-    "-o", "--output", type=NamedPath(dir_okay=False), help="Write here instead of to standard output."
-)
+@partial(format_options, ("terminal", *RENDERINGS))
 def query(sql: str, runs: tuple[Path | str, ...], format_: str, output: Path | None) -> None:
     """Ask RUN..., run files or folders with runs, a SELECT of the table `results`.
 

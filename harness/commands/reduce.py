@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from harness.commands.options import NamedPath, specs_option, timeout_option
+from harness.commands.options import NamedPath, specs_option, target_option, timeout_option
 from harness.commands.report import writable, write_whole
 from harness.model.case import Case, Validity
 from harness.model.errors import NothingRan, UsageError
@@ -45,24 +45,12 @@ class Reduced(NamedTuple):
 
 @click.command("reduce")
 @click.argument("case_id", metavar="CASE")
-@click.option(
-    "-t",
-    "--target",
-    metavar="TARGET",
-    help="Target on which CASE fails: dml, cpu@ort-1.22.1 …  [default: cpu, or the target of RUN]",
+@target_option("Target on which CASE fails: dml, cpu@ort-1.22.1 …  [default: cpu, or the target of RUN]")
+@target_option(
+    "Require that the case conforms here, so that the defect stays the same: cpu@ort-1.24.3.", "--conforms-on"
 )
 @click.option(
-    "--conforms-on",
-    "conforms_on",
-    metavar="TARGET",
-    help="Require that the case conforms here, so that the defect stays the same: cpu@ort-1.24.3.",
-)
-@click.option(
-    "--run",
-    "run",
-    type=NamedPath(),
-    metavar="RUN",
-    help="The run in which CASE failed; gives target and seed.",
+    "--run", type=NamedPath(), metavar="RUN", help="The run in which CASE failed; gives target and seed."
 )
 @click.option(
     "-o", "--output", type=NamedPath(), metavar="FILE", help="Write here instead of to standard output."
@@ -141,11 +129,7 @@ def _without_earlier_call(probes: Probes, case: Case, failing: Probe) -> Case:
 
 
 def reduce_case(
-    probes: Probes,
-    case: Case,
-    spec: LoadedSpec,
-    conforming: Probes | None = None,
-    seconds: float = SECONDS,
+    probes: Probes, case: Case, spec: LoadedSpec, conforming: Probes | None = None, seconds: float = SECONDS
 ) -> Reduced | Flaky:
     """Reduce a failing case on a target to one that conforms on the second, if there is one; says on stderr
     how many probes that took.
@@ -199,10 +183,7 @@ def reduce_case(
             f"stopped after {seconds:g} s: a smaller case may fail alike; --seconds searches longer", err=True
         )
     but = "" if conforming is None else f", conforming on {conforming.target.name} ({_release(conforming)})"
-    comment = (
-        f"{found.signature} on {probes.target.name} ({_release(probes)}){but}{REDUCED_FROM}",
-        case.id,
-    )
+    comment = (f"{found.signature} on {probes.target.name} ({_release(probes)}){but}{REDUCED_FROM}", case.id)
     return Reduced(found, spec_text(found.spec, found.case, reducer.subject.name, comment), found.spec)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -20,6 +20,17 @@ from harness.render.text import json_text
 
 Shown = TypeVar("Shown")
 _WIDTH = 80
+
+
+def format_options(formats: Sequence[str], command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--format`, for the terminal by default, and `--output`, a file."""
+    choice, file = click.Choice(formats), NamedPath(dir_okay=False)
+    output = click.option(
+        "-o", "--output", type=file, metavar="FILE", help="Write here instead of to standard output."
+    )(command)
+    return click.option(
+        "--format", "format_", type=choice, default="terminal", show_default=True, help="What to render."
+    )(output)
 
 
 class Renderings(Generic[Shown]):
@@ -46,14 +57,7 @@ class Renderings(Generic[Shown]):
 
     def options(self, command: Callable[..., Any]) -> Callable[..., Any]:
         """Give a command `--format` and `--output`, as the parameters `format_` and `output`."""
-        choice = click.Choice(self.formats)
-        file = NamedPath(dir_okay=False)
-        output = click.option(
-            "-o", "--output", type=file, metavar="FILE", help="Write here instead of to standard output."
-        )(command)
-        return click.option(
-            "--format", "format_", type=choice, default="terminal", show_default=True, help="What to render."
-        )(output)
+        return format_options(self.formats, command)
 
     def text(self, shown: Shown, format: str) -> str:
         """Render as text; for the terminal without colour and 80 columns wide."""

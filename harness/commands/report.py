@@ -35,6 +35,8 @@ _FORMAT_OF = {
     columns.SUFFIX: "parquet",
 }
 """What the end of a file's name says where --format does not."""
+_RUN = b'{"type":"run",'
+"""How a run file begins."""
 
 
 def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Iterator[str]:
@@ -68,11 +70,11 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
 
         yield from render_cells(run)
     elif format == "junit":
-        from harness.render.junit import render_junit
+        from harness.render.foreign import render_junit
 
         yield from render_junit(lambda: RunReader(run), only_unexpected=only_unexpected)
     elif format == "ctrf":
-        from harness.render.ctrf import render_ctrf
+        from harness.render.foreign import render_ctrf
 
         yield from render_ctrf(lambda: RunReader(run), only_unexpected=only_unexpected)
     elif format == "parquet":
@@ -125,11 +127,22 @@ def writable(out: Path | None) -> None:
 
 
 def _writable_below(out: Path) -> None:
-    place = next(folder for folder in out.absolute().parents if folder.exists())
+    if _is_device(out):
+        return
+    place = next(folder for folder in _behind_links(out).parents if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise UsageError(
             f"{out}: cannot be written: {place} is {'not writable' if place.is_dir() else 'no folder'}"
         )
+
+
+def _is_device(out: Path) -> bool:
+    """Say whether nothing can take the place of a path: a pipe, `/dev/stdout`, `/dev/null`."""
+    return out.exists() and not out.is_file() and not out.is_dir()
+
+
+def _behind_links(out: Path) -> Path:
+    return Path(os.path.realpath(out))
 
 
 def write_whole(out: Path, pieces: Iterable[str]) -> None:
@@ -138,16 +151,27 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
         file.writelines(pieces)
 
 
+def _holds_run(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_RUN)) == _RUN
+
+
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
-    """Yield the name of another file beside a file, which then replaces it, so that there is never half of it.
-    Errors: UsageError."""
-    partial = out.with_name(f"{out.name}.part")
+    """Yield the name of another file beside a file, which then replaces it, so that there is never half of it; that of
+    a device itself. A link stays, and no run is replaced. Errors: UsageError."""
+    whole = _behind_links(out)
+    partial = whole.with_name(f"{whole.name}.part")
     _writable_below(out)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        if _is_device(out):
+            yield out
+            return
+        if out.is_file() and _holds_run(out):
+            raise UsageError(f"{out}: holds a run, whose results would be lost; name another file with -o")
+        whole.parent.mkdir(parents=True, exist_ok=True)
         yield partial
-        os.replace(partial, out)
+        os.replace(partial, whole)
     except OSError as error:
         raise UsageError(f"{out}: cannot be written: {error.strerror}") from error
     finally:

@@ -9,7 +9,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.commands.options import NamedPath, folder_option, specs_option, timeout_option
+from harness.commands.options import (
+    NamedPath,
+    flag,
+    folder_option,
+    specs_option,
+    target_option,
+    timeout_option,
+)
 from harness.commands.reduce import FLAKY, reduce_case
 from harness.compile.graphs import compile_case
 from harness.compile.prepare import by_graph
@@ -58,24 +65,17 @@ _LARGEST = 4 << 20
     metavar="FILE",
     help="The file that `harness reduce` wrote, instead of a run.",
 )
-@click.option(
-    "-t",
-    "--target",
-    metavar="TARGET",
-    help="Target on which CASE fails; required with --case, or if it fails on several targets.",
-)
-@click.option(
+@target_option("Target on which CASE fails; required with --case, or if it fails on several targets.")
+@flag(
     "--redraw",
-    is_flag=True,
     help="Draw the numbers of all inputs anew, of the same mean, deviation and range, where CASE fails alike with them.",
 )
-@click.option("--reduce", "first_reduce", is_flag=True, help="Reduce the case first.")
+@flag("--reduce", "first_reduce", help="Reduce the case first.")
 @click.option(
     "--bisect", type=NamedPath(), metavar="FILE", help="Table from `harness bisect --format markdown`."
 )
-@click.option(
+@flag(
     "--newest",
-    is_flag=True,
     help="Also run the newest release; where CASE conforms there, name the release that mended it.",
 )
 @specs_option("Spec files or folders of the run.")

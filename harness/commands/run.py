@@ -17,6 +17,7 @@ from harness.commands.options import (
     QUERIES,
     SPECS,
     command_line,
+    flag,
     folder_option,
     jobs_option,
     seed_option,
@@ -65,12 +66,8 @@ if TYPE_CHECKING:
     metavar="N",
     help="Repeat unexpected results N times to find flakes.",
 )
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Continue the run in -o (default: reports/latest) with its own options.",
-)
-@click.option("--force", is_flag=True, help="Replace the run that -o holds.")
+@flag("--resume", help="Continue the run in -o (default: reports/latest) with its own options.")
+@flag("--force", help="Replace the run that -o holds.")
 @click.option(
     "--min-cases",
     type=click.IntRange(1),
@@ -107,10 +104,8 @@ def run(
     """
     from harness import api
     from harness.commands.finish import finish
-    from harness.run.resumed_options import continued
+    from harness.run.resume import continued
 
-    if resume and force:
-        raise UsageError("--resume goes on with a run and --force replaces it: name one of the two")
     request = api.request(
         targets, queries, specs, output=output, expectations=expectations, shard=_shard(shard), select=select, jobs=jobs, timeout=timeout,
         seed=seed, baseline=baseline, reruns=reruns, min_cases=min_cases, resume=resume, force=force, cluster=cluster,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from harness.commands.options import flag
 from harness.model.errors import UsageError
 from harness.targets.runtimes import environment_folder, environments, wanted_release
 from harness.targets.runtimes.projects import PROJECTS
@@ -37,7 +38,7 @@ def install_command(versions: tuple[str, ...]) -> None:
 
 @runtimes.command("prune", short_help="Delete the environments of some releases, or all.")
 @click.argument("versions", nargs=-1, metavar="[VERSION]...")
-@click.option("--all", "all_", is_flag=True, help="Delete all of them, the default without VERSION.")
+@flag("--all", "all_", help="Delete all of them, the default without VERSION.")
 def prune_command(versions: tuple[str, ...], all_: bool) -> None:
     """Delete the environments of some releases, or all of them, except those that another process uses."""
     if versions and all_:
@@ -65,11 +66,9 @@ def lines() -> list[str]:
             if project.module:
                 facts = f"onnxruntime {stamp.facts.get('onnxruntime')}, {facts}"
             found.append(f"{project.target_name(version)}: {facts}, {stamp.bytes / 1e6:.0f} MB, {state}")
-    return (
-        found
-        if len(found) > 1
-        else [
-            *found,
-            "none installed; a target such as cpu@ort-1.22.1 makes its own when first used, or now: harness runtimes install 1.22.1",
-        ]
-    )
+    if len(found) > 1:
+        return found
+    return [
+        *found,
+        "none installed; a target such as cpu@ort-1.22.1 makes its own when first used, or now: harness runtimes install 1.22.1",
+    ]

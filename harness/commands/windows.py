@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.options import NamedPath
+from harness.commands.options import NamedPath, flag
 from harness.model.cache_folder import CACHE_ENV
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.targets.components import problems
@@ -41,7 +41,7 @@ def windows() -> None:
 
 @windows.command("install", short_help="Download, verify and set up what is missing.")
 @click.option("--ort", metavar="VERSION", help="Release of onnxruntime-directml; default: the newest.")
-@click.option("--levels", is_flag=True, help="Install the newest usable release of every feature level.")
+@flag("--levels", help="Install the newest usable release of every feature level.")
 @click.option(
     "--from",
     "source",
@@ -66,7 +66,7 @@ def install_command(
 
 
 @windows.command("status", short_help="Show what is installed and whether it is whole.")
-@click.option("--deep", is_flag=True, help="Hash the large files too.")
+@flag("--deep", help="Hash the large files too.")
 def status_command(deep: bool) -> None:
     """Show the installed components and whether they are intact; exit code 3 if `dml` cannot run."""
     for line in status_lines(deep=deep):

@@ -4,11 +4,10 @@ Constant nodes, and inputs, some of them as initializers."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
-from harness.compile.protos import PRODUCER, UNTESTED, attribute, pad, tensor_proto
+from harness.compile.protos import PRODUCER, UNTESTED, attribute, encoded, pad, tensor_proto, value_info
 from harness.compile.sequences import lifted
 from harness.model.case import DEPLOYMENTS, Case, Tensor
 from harness.model.dtypes import DTYPES
@@ -31,13 +30,11 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
     model = _model(case, graph, call, inputs, fed, results)
     model, optionals, dropped = lifted(model, case.options.optionals)
     fed = tuple(n for n in fed if case.inputs[n].name not in dropped)
-    data = model.SerializeToString(deterministic=True)
     constant_nodes = len(graph.constants) if graph.constants_are_nodes else 0
     operators = [node.op_type for node in model.graph.node[constant_nodes:]]
     tested = tuple(sorted(name for name in operators if name not in UNTESTED))
     return Graph(
-        model=data,
-        digest=sha256(data).hexdigest(),
+        *encoded(model),
         fed=fed,
         inputs=tuple((case.inputs[n].name, DTYPES[case.inputs[n].dtype].onnx) for n in fed),
         outputs=tuple(
@@ -98,11 +95,11 @@ def _model(
         nodes,
         case.operator,
         [
-            _value(name, dtype, shape, "static" if name in graph.overridable else shapes)
+            value_info(name, dtype, shape, "static" if name in graph.overridable else shapes)
             for name, dtype, shape in ((given[n].name, given[n].dtype, given[n].shape) for n in fed)
         ],
         [
-            _value(name, dtype, shape, "symbolic" if shapes == "static" else shapes)
+            value_info(name, dtype, shape, "symbolic" if shapes == "static" else shapes)
             for name, dtype, shape in zip(graph.outputs, call.outputs, results, strict=True)
         ],
         [
@@ -145,7 +142,7 @@ def _subgraph(graph: FilledGraph, operator: str, opset: int, name: str) -> Graph
     except for values that the operator itself supplies."""
     fed = FED.get(operator, ())
     inputs = [
-        _value(each, *fed[n], "static") if n < len(fed) else _declared(graph, each)
+        value_info(each, *fed[n], "static") if n < len(fed) else _declared(graph, each)
         for n, each in enumerate(graph.inputs)
     ]
     initializers = {} if graph.constants_are_nodes else graph.constants
@@ -160,7 +157,7 @@ def _subgraph(graph: FilledGraph, operator: str, opset: int, name: str) -> Graph
 
 def _declared(graph: FilledGraph, name: str) -> ValueInfoProto:
     return (
-        _value(name, graph.types[name], (), "undeclared")
+        value_info(name, graph.types[name], (), "undeclared")
         if name in graph.types
         else ValueInfoProto(name=name)
     )
@@ -171,10 +168,3 @@ def _constants(graph: FilledGraph, within: str) -> Iterator[NodeProto]:
         yield helper.make_node(
             "Constant", [], [name], f"{within}Constant_{number}", value=tensor_proto(name, tensor)
         )
-
-
-def _value(name: str, dtype: str, shape: Shape, shapes: str) -> ValueInfoProto:
-    dimensions: list[int | str] | None = None
-    if shapes != "undeclared":
-        dimensions = [extent if shapes == "static" else f"{name}_{n}" for n, extent in enumerate(shape)]
-    return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, dimensions)

@@ -21,7 +21,7 @@ from onnx import (
 )
 
 from harness.compile.backend_folders import DataSet, fed_inputs
-from harness.compile.protos import NotFed, tensor_of
+from harness.compile.protos import LeftOut, tensor_of
 from harness.model.case import (
     CONSTANTS,
     Case,
@@ -54,14 +54,6 @@ _NAMED = {"float32": "float", "float64": "double"}
 _ATTRIBUTES = frozenset(
     {"INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "TENSOR", "SPARSE_TENSOR", "TYPE_PROTO"}
 )
-
-
-class LeftOut(Exception):
-    """A model or a call that is no case: `reason` is the same for all of a kind, `detail` is of this one."""
-
-    def __init__(self, reason: str, detail: str = "") -> None:
-        self.reason, self.detail = reason, detail
-        super().__init__(f"{reason}: {detail}" if detail else reason)
 
 
 class _Node(NamedTuple):
@@ -146,19 +138,12 @@ def _opset(model: ModelProto, domain: str) -> int:
 
 def _held(model: ModelProto, data: DataSet) -> dict[str, Tensor]:
     """Return every tensor of the graph by name: initializers and inputs."""
-    held = {tensor.name: _tensor(tensor.data_type, tensor) for tensor in model.graph.initializer}
+    held = {tensor.name: tensor_of(tensor.data_type, tensor) for tensor in model.graph.initializer}
     for value, given in zip(fed_inputs(model), data.inputs, strict=False):
         if not value.type.HasField("tensor_type"):
             raise LeftOut("sequences, maps or optional values")
-        held[value.name] = _tensor(value.type.tensor_type.elem_type, given)
+        held[value.name] = tensor_of(value.type.tensor_type.elem_type, given)
     return held
-
-
-def _tensor(number: int, given: Any) -> Tensor:
-    try:
-        return tensor_of(number, given)
-    except NotFed as error:
-        raise LeftOut(error.reason, error.detail) from error
 
 
 def _inputs(schema: OperatorSchema, found: _Node, held: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -208,7 +193,7 @@ def _value(value: Any) -> Value:
 
 
 def _tensor_value(value: TensorProto) -> TensorValue:
-    tensor = _tensor(value.data_type, value)
+    tensor = tensor_of(value.data_type, value)
     return TensorValue(tensor.dtype, tensor.array.shape, tuple(tensor.array.reshape(-1).tolist()))
 
 
@@ -299,7 +284,7 @@ def _documented(graph: GraphProto, found: _Node, call: Call, data: DataSet) -> t
     for value, given in zip(graph.output, data.outputs, strict=False):
         if not value.type.HasField("tensor_type"):
             raise LeftOut("sequences, maps or optional values")
-        known[value.name] = _tensor(value.type.tensor_type.elem_type, given)
+        known[value.name] = tensor_of(value.type.tensor_type.elem_type, given)
     documented: list[Array | None] = []
     for name, dtype in zip(found.outputs, call.outputs, strict=False):
         tensor = known.get(name)

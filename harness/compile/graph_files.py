@@ -122,6 +122,8 @@ def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path
     """Write the graphs of the selected cases, and the manifest if these are all default cases; return a
     summary."""
     folder = folder or FOLDER
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: is a file; -o names a folder")
     models: dict[Path, bytes] = {}
     text = manifest_text(specs, queries, models)
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
 from itertools import starmap
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from harness.compile import sequences
 from harness.compile.composed import compile_graph
-from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attribute, pad, tensor_proto
+from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attribute, encoded, pad, tensor_proto
 from harness.model.case import CONSTANTS, Case, Options, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, ir_version, latest_opset, operator_schema, opset_imports
@@ -27,9 +26,6 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape
 from harness.specs.graphs.operator import FAMILY
 from harness.targets.execution import Graph
-
-_ONE_BYTE = 128
-"""Protocol Buffers write integers below this as one byte."""
 
 
 class _Form(NamedTuple):
@@ -75,11 +71,6 @@ def compile_case(
         for n, spec in enumerate(case.inputs)
         if wanted.intersection((spec.name, CONSTANTS if _decides(case, n) else ""))
     ]
-    if options.shapes == "static" and not constants and _asked_again(form):
-        template = _template(form)
-        extents = [extent for shape in shapes for extent in shape]
-        if len(template.places) == len(extents) and max(extents, default=0) < _ONE_BYTE:
-            return template.filled(extents)
     if not constants and options.shapes != "static":
         return _shared(form)
     model = _model(form)
@@ -98,18 +89,6 @@ def _decides(case: Case, position: int) -> bool:
 @lru_cache(maxsize=4096)
 def _shared(form: _Form) -> Graph:
     return _graph(_model(form), form, ())
-
-
-def _asked_again(form: _Form) -> bool:
-    """Say whether the form was compiled before; a template costs as much as three graphs."""
-    asked = _asked(form)
-    asked.append(None)
-    return len(asked) > 2
-
-
-@lru_cache(maxsize=512)
-def _asked(form: _Form) -> list[None]:
-    return []
 
 
 @lru_cache(maxsize=512)
@@ -253,38 +232,6 @@ def _set_dimensions(model: ModelProto, shapes: Mapping[str, Shape]) -> None:
             dimension.dim_value = extent
 
 
-class _Template(NamedTuple):
-    """A graph with static shapes, and for each dimension of its inputs the place of its extent among the
-    graph's bytes."""
-
-    graph: Graph
-    places: tuple[int, ...]
-
-    def filled(self, extents: Sequence[int]) -> Graph:
-        """Return the graph with other extents, each below 128 and by that one byte long."""
-        model = bytearray(self.graph.model)
-        for place, extent in zip(self.places, extents, strict=True):
-            model[place] = extent
-        return self.graph._replace(model=bytes(model), digest=sha256(model).hexdigest())
-
-
-@lru_cache(maxsize=512)
-def _template(form: _Form) -> _Template:
-    """Build the model with extents of 1 and of 2: the bytes that differ are the extents, in the order of the
-    inputs."""
-    model = _model(form)
-    ones, twos = (_sized(model, form, extent) for extent in (1, 2))
-    places = tuple(n for n, (one, two) in enumerate(zip(ones.model, twos.model, strict=True)) if one != two)
-    return _Template(ones, places)
-
-
-def _sized(model: ModelProto, form: _Form, extent: int) -> Graph:
-    _set_dimensions(
-        model, {name: (extent,) * rank for name, rank in zip(form.names, form.ranks, strict=True)}
-    )
-    return _graph(model, form, ())
-
-
 def _with_initializers(model: ModelProto, constants: dict[str, Tensor]) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
@@ -302,17 +249,11 @@ def control_graph(opset: int) -> Graph:
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"{name}_0"]) for name in ("X", "Y"))
     graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"], name=TESTED)], "control", [x], [y])
     imports = [helper.make_opsetid("", opset)]
-    data = helper.make_model(
+    model = helper.make_model(
         graph, producer_name=PRODUCER, ir_version=IR_VERSIONS[opset], opset_imports=imports
-    ).SerializeToString(deterministic=True)
-    return Graph(
-        data,
-        sha256(data).hexdigest(),
-        (0,),
-        (("X", TensorProto.FLOAT),),
-        (("Y", TensorProto.FLOAT),),
-        ("Identity",),
     )
+    takes, gives = (((name, TensorProto.FLOAT),) for name in ("X", "Y"))
+    return Graph(*encoded(model), fed=(0,), inputs=takes, outputs=gives, tested=("Identity",))
 
 
 def _functions(form: _Form, tested: tuple[str, ...]) -> tuple[str, ...]:
@@ -326,7 +267,6 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     options = form.options
     schema = operator_schema(form.operator, form.opset)
     model, optionals, dropped = sequences.lifted(model, options.optionals)
-    data = model.SerializeToString(deterministic=True)
     fed = tuple(n for n in range(len(form.names)) if n not in constants and form.names[n] not in dropped)
     composed = options.variant is not None or sequences.composed(schema)
     proof = "after" if form.operator in LOADED else TESTED
@@ -336,8 +276,7 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     ]
     tested = tuple(sorted(operator for proven, operator in nodes if proven))
     return Graph(
-        model=data,
-        digest=sha256(data).hexdigest(),
+        *encoded(model),
         fed=fed,
         inputs=tuple((form.names[n], DTYPES[form.dtypes[n]].onnx) for n in fed),
         outputs=tuple(

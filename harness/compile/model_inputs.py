@@ -12,7 +12,7 @@ import numpy as np
 from onnx import TensorProto, ValueInfoProto, helper
 
 from harness.compile.models import PROTOBUF_LIMIT, Model
-from harness.compile.protos import NotFed, tensor_of
+from harness.compile.protos import LeftOut, tensor_of
 from harness.model import plain_file
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
@@ -89,7 +89,7 @@ class ModelInputs:
         for name, each in held.items():
             try:
                 found[name] = tensor_of(declared[name], each)
-            except NotFed as error:
+            except LeftOut as error:
                 raise UsageError(f"{data}: {shown(name)}: {error}") from error
             extents = self._extents(name)
             if extents is not None and not _fits(found[name].array.shape, extents):
@@ -127,10 +127,16 @@ class ModelInputs:
             for n, extent in enumerate(value.type.tensor_type.shape.dim)
         )
         size = math.prod(shape) * np.dtype(dtype.storage).itemsize
-        if min(shape, default=0) < 0 or size > PROTOBUF_LIMIT:
+        negative = min(shape, default=0) < 0
+        if negative or size > PROTOBUF_LIMIT:
+            why = (
+                "an extent is negative; give the input with --data"
+                if negative
+                else "2 GiB are the most; set its free dimensions with --dim"
+            )
             raise UsageError(
                 f"{self._model.path}: input {shown(value.name)!r} of {'×'.join(map(str, shape))} elements cannot be drawn: "
-                "2 GiB are the most; set its free dimensions with --dim, or export the model with others"
+                f"{why}, or export the model with others"
             )
         if dtype.is_float:
             return Tensor(dtype.name, encode(dtype.name, self._generator.standard_normal(shape)))

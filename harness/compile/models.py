@@ -18,11 +18,12 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from harness.compile.protos import NotFed, tensor_of, tensor_proto
+from harness.compile.protos import LeftOut, encoded, tensor_of, tensor_proto, value_info
 from harness.model import plain_file
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.errors import UsageError, shown
+from harness.operators.in_models import counts_outputs
 from harness.targets.execution import Graph
 
 PROTOBUF_LIMIT = (1 << 31) - 1
@@ -99,7 +100,8 @@ def read_model(path: Path) -> Model:
 
 def _check(path: Path, graph: GraphProto) -> None:
     """Refuse what nothing could go on with: texts that are no UTF-8, which Protocol Buffers let through, inputs of one
-    name, and data of attributes in other files, which ONNX Runtime would look for in the folder that it is started in."""
+    name, outputs that nothing makes, and data of attributes in other files, which ONNX Runtime would look for in the
+    folder that it is started in."""
     for text in _texts(graph):
         if not isinstance(text, str):
             raise UsageError(f"{path}: a name in it is no UTF-8: {text!r:.60}; export the model again")
@@ -109,6 +111,10 @@ def _check(path: Path, graph: GraphProto) -> None:
     names = Counter(value.name for value in graph.input)
     if twice := [name for name, number in names.items() if number > 1]:
         raise UsageError(f"{path}: two inputs are named {shown(twice[0])!r}; export the model again")
+    made = {name for node in graph.node for name in node.output}
+    made.update(each.name for each in (*graph.input, *graph.initializer))
+    if lost := [each.name for each in graph.output if each.name not in made]:
+        raise UsageError(f"{path}: nothing makes the output {shown(lost[0])!r}; export the model again")
     for node in (node for each in (graph, *bodies(graph)) for node in each.node):
         for attribute in node.attribute:
             for tensor in (attribute.t, *attribute.tensors):
@@ -136,8 +142,8 @@ def _weight(path: Path, proto: TensorProto) -> Tensor:
         if proto.data_location != TensorProto.EXTERNAL:
             return tensor_of(proto.data_type, proto)
         if proto.data_type not in BY_ONNX_NUMBER:
-            raise NotFed("an element type that the harness cannot feed to ONNX Runtime")
-    except NotFed as error:
+            raise LeftOut("an element type that the harness cannot feed to ONNX Runtime")
+    except LeftOut as error:
         raise UsageError(f"{where}: {error}") from error
     told = {entry.key: entry.value for entry in proto.external_data}
     dtype, shape = BY_ONNX_NUMBER[proto.data_type], tuple(proto.dims)
@@ -210,7 +216,7 @@ def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list
 def without_unused(node: NodeProto, used: Collection[str], opset: int) -> NodeProto:
     """Return a node without optional outputs at its end that nothing takes."""
     known = schema_of(node, opset)
-    if known is None:
+    if known is None or counts_outputs(node.op_type):
         return node
     declared = known.outputs
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional
@@ -282,11 +288,9 @@ def runnable(
     nodes = list(nodes)
     inputs = [(name, each) for name, each in given.items() if name not in constants]
     dtypes = dtypes or {}
-    data = single_model(nodes, given, outputs, model, constants=constants, dtypes=dtypes)
-    encoded = data.SerializeToString()
+    made = single_model(nodes, given, outputs, model, constants=constants, dtypes=dtypes)
     return Graph(
-        model=encoded,
-        digest=sha256(encoded).hexdigest(),
+        *encoded(made),
         fed=tuple(range(len(inputs))),
         inputs=tuple((name, DTYPES[each.dtype].onnx) for name, each in inputs),
         outputs=tuple((name, DTYPES[dtypes[name]].onnx if name in dtypes else 0) for name in outputs),
@@ -306,24 +310,17 @@ def single_model(
     dtypes: Mapping[str, str] | None = None,
 ) -> ModelProto:
     """Return nodes as a model with the opsets of another."""
-
-    def declared(name: str, tensor: Tensor) -> ValueInfoProto:
-        extents = tensor.array.shape
-        return helper.make_tensor_value_info(
-            name,
-            DTYPES[tensor.dtype].onnx,
-            list(extents) if shapes == "static" else [f"{name}_{n}" for n in range(len(extents))],
-        )
-
     known = dtypes or {}
     graph = helper.make_graph(
         list(nodes),
         "part",
-        [declared(name, each) for name, each in given.items() if name not in constants],
         [
-            helper.make_tensor_value_info(name, DTYPES[known[name]].onnx, None)
-            if name in known
-            else ValueInfoProto(name=name)
+            value_info(name, each.dtype, each.array.shape, shapes)
+            for name, each in given.items()
+            if name not in constants
+        ],
+        [
+            value_info(name, known[name], (), "undeclared") if name in known else ValueInfoProto(name=name)
             for name in outputs
         ],
         [tensor_proto(name, given[name]) for name in given if name in constants],
@@ -349,11 +346,9 @@ def whole(model: Model, optimization: str, exposed: Sequence[str] = ()) -> Graph
         if kinds[value.name] in ("tensor_type", None)
     }
     proto.graph.output.extend(ValueInfoProto(name=name) for name in exposed if name not in kinds)
-    data = proto.SerializeToString()
     inputs = tuple((value.name, value.type.tensor_type.elem_type) for value in model.inputs)
     return Graph(
-        model=data,
-        digest=sha256(data).hexdigest(),
+        *encoded(proto),
         fed=tuple(range(len(inputs))),
         inputs=inputs,
         outputs=tuple((name, declared.get(name, 0)) for name in dict.fromkeys([*declared, *exposed])),

@@ -3,9 +3,13 @@ read, and which operators are no test. A tensor has the bits and texts that the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
+import onnx
+from google.protobuf.message import Message
 from onnx import AttributeProto, NodeProto, SequenceProto, TensorProto, TypeProto, helper, numpy_helper
 
 from harness.model.case import Tensor, TensorValue, Value
@@ -16,12 +20,19 @@ from harness.targets.frames import tensor_bytes
 from harness.worker.worker import PACKED, packed
 
 
-class NotFed(ValueError):
-    """A value that the harness does not feed to ONNX Runtime: the `reason`, and a `detail` of this value."""
+class LeftOut(ValueError):
+    """A value that is not fed to ONNX Runtime, a model or a call that is no case: `reason` is the same for all of a kind,
+    `detail` is of this one."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         self.reason, self.detail = reason, detail
         super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+def encoded(model: Message) -> tuple[bytes, str]:
+    """Return the bytes of a model, and their SHA-256."""
+    data = model.SerializeToString(deterministic=True)
+    return data, sha256(data).hexdigest()
 
 
 def tensor_proto(name: str, tensor: Tensor) -> TensorProto:
@@ -35,28 +46,36 @@ def tensor_proto(name: str, tensor: Tensor) -> TensorProto:
     return proto
 
 
+def value_info(name: str, dtype: str, shape: Sequence[int], shapes: str) -> onnx.ValueInfoProto:
+    """Return the declaration of a value whose shape is `static`, symbolic with a name for each dimension, or `undeclared`."""
+    dimensions: list[int | str] | None = None
+    if shapes != "undeclared":
+        dimensions = [extent if shapes == "static" else f"{name}_{n}" for n, extent in enumerate(shape)]
+    return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, dimensions)
+
+
 def tensor_of(number: int, held: TensorProto | SequenceProto | Any) -> Tensor:
     """Return a TensorProto, or an array as ONNX's own cases hold it, as a tensor of the element type `number`
     (TensorProto.DataType).
 
-    Raises NotFed for other element types, sequences, and data that does not fit its shape.
+    Raises LeftOut for other element types, sequences, and data that does not fit its shape.
     """
     if number not in BY_ONNX_NUMBER:
         known = number in TensorProto.DataType.values()
         name = TensorProto.DataType.Name(number) if known else f"number {number}"
-        raise NotFed("an element type that the harness cannot feed to ONNX Runtime", name)
+        raise LeftOut("an element type that the harness cannot feed to ONNX Runtime", name)
     dtype = BY_ONNX_NUMBER[number]
     if isinstance(held, TensorProto):
         if held.data_type != number:
-            raise NotFed("a tensor of another element type than the model declares")
+            raise LeftOut("a tensor of another element type than the model declares")
         if held.data_location == TensorProto.EXTERNAL:
-            raise NotFed("a tensor whose data lies in another file")
+            raise LeftOut("a tensor whose data lies in another file")
         try:
             held = numpy_helper.to_array(held)
         except Exception as error:  # whatever onnx says of damaged data, which differs by release
-            raise NotFed("a tensor whose data does not fit its shape") from error
+            raise LeftOut("a tensor whose data does not fit its shape") from error
     if isinstance(held, (list, tuple, dict, SequenceProto)) or held is None:
-        raise NotFed("sequences, maps or optional values")
+        raise LeftOut("sequences, maps or optional values")
     array = _stored(dtype.storage, np.asarray(held))
     return Tensor(dtype.name, dtype.wrapped(array) if number in PACKED else array)
 
@@ -69,7 +88,7 @@ def _stored(storage: str, array: Array) -> Array:
                 each.decode() if isinstance(each, bytes) else str(each) for each in array.reshape(-1).tolist()
             ]
         except UnicodeDecodeError as error:
-            raise NotFed("strings that are not UTF-8") from error
+            raise LeftOut("strings that are not UTF-8") from error
         return texts.reshape(array.shape)
     if array.dtype.newbyteorder("=") == storage:
         return array.astype(storage, copy=False)
@@ -78,7 +97,7 @@ def _stored(storage: str, array: Array) -> Array:
         or array.dtype.kind in "USO"
         or array.dtype.itemsize != np.dtype(storage).itemsize
     ):
-        raise NotFed("a tensor of another element type than the model declares")
+        raise LeftOut("a tensor of another element type than the model declares")
     return np.ascontiguousarray(array).view(storage).reshape(array.shape)
 
 

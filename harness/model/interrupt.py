@@ -17,6 +17,8 @@ EXIT_CODE = 130
 PATIENCE_SECONDS = 10.0
 """How long the first may take to end the command: workers are ended and what they finished is written."""
 _AGAIN_SECONDS = 0.02
+_WORDS = ("KeyboardInterrupt", "Query interrupted")
+"""What pydantic and DuckDB leave of an interruption."""
 _CAN_WAIT = hasattr(signal, "SIGALRM")
 _first: float | None = None
 
@@ -40,11 +42,12 @@ def watch_finalizers() -> None:
 def behind(error: BaseException) -> bool:
     """Say whether an error stands for an interruption: until 3.11 Python makes a RuntimeError of one that
     comes while a class is made; of one that comes while `Condition.wait` takes its lock again, leaving the lock
-    makes another; of one that comes while pydantic makes a validator, it keeps no more than the words."""
+    makes another; of one that comes while pydantic makes a validator or DuckDB answers, no more than words are
+    left."""
     lock = error.__context__ if isinstance(error, RuntimeError) else None
     return (
         isinstance(error, KeyboardInterrupt)
-        or (_first is not None and KeyboardInterrupt.__name__ in str(error))
+        or (_first is not None and any(words in str(error) for words in _WORDS))
         or any(behind(other) for other in (error.__cause__, lock) if other is not None)
     )
 

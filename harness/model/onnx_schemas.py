@@ -137,6 +137,8 @@ def _operator_schema(name: str, opset: int) -> OperatorSchema:
         versions = operator_versions().get(name)
         if versions is None:
             raise UnknownOperator(f"ONNX has no operator {name!r}") from error
+        if name in signatures.earlier():
+            return _operator_schema(name, versions[0])
         raise OpsetUnavailable(f"{name} exists since opset {versions[0]}, not at {opset}") from error
     constraints = {c.type_param_str: tuple(c.allowed_type_strs) for c in schema.type_constraints}
     return OperatorSchema(

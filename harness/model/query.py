@@ -47,10 +47,7 @@ class _Term:
         self.relation = relation
         self.value = value
         self.text = f"{key}{relation}{value}"
-        self.bounds = (
-            int(value) if relation == ">=" else None,
-            int(value) if relation == "<=" else None,
-        )
+        self.bounds = (int(value) if relation == ">=" else None, int(value) if relation == "<=" else None)
         self.needle = _needle(key, value) if relation == "=" else f"{key}="
         self._pattern: re.Pattern[str] | None = None
 
@@ -210,14 +207,17 @@ _OTHER_NAMES = {
 
 
 def explain_no_match(queries: Sequence[Query], operators: Collection[str], ids: Iterable[str]) -> str:
-    """Return a hint why queries select nothing of these ids: an operator, opset, key or element type that no
+    """Return a hint why queries select nothing of these ids: an operator, opset, key, element type or name that no
     case has, or that each exists but not together."""
     hints: dict[str, None] = {}
     keys: set[str] = set()
     opsets: dict[str, set[int]] = {}
+    words: dict[tuple[str, str], set[str]] = {}
     for told in map(parse, ids):
         keys.update(told.terms)
         opsets.setdefault(told.operator, set()).add(told.opset)
+        for key, value in told.terms.items():
+            words.setdefault((told.operator, key), set()).add(_word(value))
     for query in queries:
         if query.operator is not None and not any(
             re.match(_regex(query.operator, ".") + r"\Z", name) for name in operators
@@ -239,9 +239,29 @@ def explain_no_match(queries: Sequence[Query], operators: Collection[str], ids: 
                     else ""
                 )
                 hints[f"no case has the key {key!r}{word}{_near(key, keys)}"] = None
+        for term in query.terms:
+            there = {
+                word
+                for (operator, key), some in words.items()
+                if key == term.key and query.speaks_of(operator)
+                for word in some
+            }
+            word = _word(term.value)
+            if (
+                there
+                and term.relation == "="
+                and not _GLOB.search(word)
+                and word not in there | {*_OTHER_NAMES}
+            ):
+                hints[f"no case has {term.key}={word}{_near(word, there)}"] = None
     if not hints:
         return "no case has all of these terms together; `harness list` shows the ids"
     return "; ".join(hints)
+
+
+def _word(value: str) -> str:
+    """Return a value without its shape and elements."""
+    return re.split(r"[\[{(]", value, maxsplit=1)[0]
 
 
 def _near(given: str, known: Collection[str]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from harness.model.dtypes import DTYPES
 from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
 from harness.model.reference.files import data_file, file_bytes
 
@@ -68,8 +69,18 @@ _OWN: dict[str, WrittenSignature] = {}
 
 
 def register(name: str, given: Mapping[str, Any]) -> None:
-    """Give an operator of one's own a signature; raise msgspec.ValidationError for one that is malformed."""
-    _OWN[name] = msgspec.convert(given, WrittenSignature)
+    """Give an operator of one's own a signature; raise ValueError for one that is malformed."""
+    try:
+        found = msgspec.convert(given, WrittenSignature)
+        schema = found.schema(name)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise ValueError(f"signature of {name}: {error}") from error
+    for each in (*schema.inputs, *schema.outputs):
+        if unknown := [dtype for dtype in each.dtypes if dtype not in DTYPES]:
+            raise ValueError(
+                f"signature of {name}: {each.name} has the type {unknown[0]!r}, which is neither an element type nor a key of `types`"
+            )
+    _OWN[name] = found
 
 
 @cache
@@ -82,6 +93,13 @@ def release() -> str:
 def layouts() -> tuple[str, ...]:
     """Return the operators of other layouts that ONNX Runtime's optimizer makes, `com.microsoft.nchwc.Conv`."""
     return tuple(msgspec.json.decode(file_bytes(FILE))["layouts"])
+
+
+@cache
+def earlier() -> tuple[str, ...]:
+    """Return the operators of ONNX's default domain that ONNX Runtime has from version 1 on, and ONNX, with the same
+    attributes, from a later one."""
+    return tuple(msgspec.json.decode(file_bytes(FILE))["earlier"])
 
 
 def names() -> tuple[str, ...]:

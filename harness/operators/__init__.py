@@ -72,11 +72,13 @@ def _collected() -> dict[str, Operator]:
     found: dict[str, Operator] = {}
     for name in modules():
         found |= operators_of(import_module(name))
+    _register(found)
     places = dict.fromkeys(found, "the harness")
     for path in OWN_MODULES:
         try:
             module = _loaded(path)
             own, replaced = operators_of(module), set(getattr(module, "REPLACES", ()))
+            _register(own)
         except (Exception, SystemExit) as error:  # whatever a module of the user raises is the user's
             raise UsageError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
         for name in own:
@@ -87,10 +89,13 @@ def _collected() -> dict[str, Operator]:
                 raise UsageError(f"{path}: {name} is an operator of {places[name]} already{how}")
             places[name] = str(path)
         found |= own
-    for operator in found.values():
+    return dict(sorted(found.items()))
+
+
+def _register(operators: dict[str, Operator]) -> None:
+    for operator in operators.values():
         if operator.signature is not None:
             signatures.register(operator.name, operator.signature)
-    return dict(sorted(found.items()))
 
 
 def _place(error: BaseException, path: Path) -> str:

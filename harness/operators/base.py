@@ -150,7 +150,6 @@ class Family:
     shape, no attribute.
     """
 
-    name = "plain"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By input, the words that its `shape:` may use in a sweep, or the keys of the mapping that it may be."""
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -18,7 +18,6 @@ from harness.operators.base import Call, Entropy, Family, Operator, ValueKind
 class Computing(Family):
     """Operators that compute with every input but those that decide shapes."""
 
-    name = "computing"
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {}
     """By input whose elements are places, lengths or labels, the kinds that it has in place of the usual ones."""
 
@@ -55,8 +54,6 @@ _ADDED = (OFFSET, NEAR_ONE, FAR)
 
 class Conditioned(Computing):
     """Operators whose precision depends on how elements lie to each other."""
-
-    name = "conditioned"
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """The usual ones, and the three above."""

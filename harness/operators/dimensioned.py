@@ -46,8 +46,6 @@ class Dimensioned(Conditioned):
     gives extents by name; `unlike` has one more in the last dimension, `deeper` a leading 1 more.
     """
 
-    name = "dimensioned"
-
     def __init__(
         self,
         inputs: str,
@@ -77,26 +75,31 @@ class Dimensioned(Conditioned):
         }
         found |= {key: int(value.item()) for key, value in call.constants.items() if value.size == 1}
         found["inputs"] = tuple(call.inputs)
+        more = True
         for name, forms in self.inputs.items():
-            self._derive(found)
+            more = more and self._derive(found)
             if name in call.inputs:
                 shape = call.inputs[name].shape
                 bound = next(filter(None, (_matched(form, shape, found) for form in forms)), None)
                 if bound is None:
                     return found, f"{name} has the shape [{'] or ['.join(', '.join(form) for form in forms)}]"
-                found = bound
+                found, more = bound, True
         self._derive(found)
         for name, extent in self.defaults.items():
             found.setdefault(name, extent)
         self._derive(found)
         return found, None
 
-    def _derive(self, found: Dimensions) -> None:
+    def _derive(self, found: Dimensions) -> bool:
+        """Add the sizes that follow from those found, and say whether there was one: others may follow from it."""
+        before = len(found)
         for name, size in self.sizes.items():
             try:
-                found.setdefault(name, size(found))
+                if name not in found:
+                    found[name] = size(found)
             except (KeyError, ZeroDivisionError):
                 continue  # of extents that are not known yet, or of an attribute that is none
+        return len(found) > before
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """Of an attribute that is an extent of the first input, this extent."""
@@ -186,20 +189,21 @@ class Dimensioned(Conditioned):
 
 def _matched(form: list[str], shape: Shape, found: Dimensions) -> Dimensions | None:
     """Return the extents with those of a shape; None where it is not of the form."""
-    bound = dict(found)
     if form == ["*"]:
-        return bound or {"": 0}
+        return found or {"": 0}
     if form == ["~"]:
-        together = broadcast((bound.get("~", ()), shape))
-        return None if together is None else {**bound, "~": together}
-    rest = shape
+        together = broadcast((found.get("~", ()), shape))
+        return None if together is None else {**found, "~": together}
+    bound, rest = found, shape
     if form[:1] == ["..."]:
         leading = len(shape) - len(form) + 1
-        if leading < 0 or bound.setdefault("...", shape[:leading]) != shape[:leading]:
+        if leading < 0 or found.get("...", shape[:leading]) != shape[:leading]:
             return None
         form, rest = form[1:], shape[leading:]
+        bound = {**found, "...": shape[:leading]}
     if len(form) != len(rest):
         return None
+    bound = dict(bound)
     for word, extent in zip(form, rest, strict=True):
         if (int(word) if word.isdigit() else bound.setdefault(word, extent)) != extent:
             return None

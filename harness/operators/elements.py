@@ -67,9 +67,13 @@ def applies(kind: str, dtype: str) -> bool:
 
 
 def displaced(tensor: Tensor) -> Tensor:
-    """Return a tensor with each element at the place of the next: the default of an overridable input of a graph. One of
-    one element stays as it is."""
-    return tensor._replace(array=np.roll(tensor.array, 1))
+    """Return a tensor with each element at the place of the next, or one more where all are the same: the default of
+    an overridable input of a graph."""
+    array = tensor.array
+    moved = np.roll(array, 1)
+    if np.array_equal(moved, array) and array.dtype.kind in "iuf":
+        moved = (array + 1).astype(array.dtype)
+    return tensor._replace(array=moved)
 
 
 def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:

@@ -27,8 +27,8 @@ from harness.operators.bounded import Bounded, number
 from harness.operators.bounded import arithmetic as declared
 
 Formula = Callable[..., Any]
-Limits = tuple[float, float] | Callable[[Array], tuple[Any, Any]]
-"""The least and the greatest result of a function, the same everywhere or by the elements of its first input."""
+Limits = tuple[float, float] | Callable[..., tuple[Any, Any]]
+"""The least and the greatest result of a function, the same everywhere or by the elements of its inputs."""
 
 
 class Either:
@@ -61,7 +61,7 @@ class FormulaOracle:
         return (
             msgspec.structs.replace(
                 expected[0],
-                limits=limits(values(next(iter(inputs.values())))) if callable(limits) else limits,
+                limits=limits(*map(values, inputs.values())) if callable(limits) else limits,
             ),
             *expected[1:],
         )

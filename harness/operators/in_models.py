@@ -30,6 +30,17 @@ def draws(operator: str, inputs: int) -> bool:
     return operator in _RANDOM and (operator != "Dropout" or inputs > _TRAINING)
 
 
+def counts_outputs(operator: str) -> bool:
+    """Say whether a node computes something else with fewer outputs: a BatchNormalization in training has them all."""
+    return operator == "BatchNormalization"
+
+
+def needs_lengths(operator: str) -> bool:
+    """Say whether ONNX's shape inference refuses a node whose input of extents has an unknown length: it takes that of sizes of a
+    Resize for 0. In a model it is known."""
+    return operator == "Resize"
+
+
 def first_body(
     operator: str, attributes: Mapping[str, Any], given: Sequence[Tensor | None]
 ) -> tuple[str, list[Tensor | None]] | None:

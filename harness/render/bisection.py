@@ -104,11 +104,9 @@ def _outcome(row: ReleaseRow) -> Span:
 def _plain(row: ReleaseRow) -> str:
     if row.skipped:
         return "skip"
-    return (
-        row.outcomes[0][0]
-        if row.ran == 1
-        else ", ".join(f"{name} {number:,}" for name, number in row.outcomes)
-    )
+    if row.ran == 1:
+        return row.outcomes[0][0]
+    return ", ".join(f"{name} {number:,}" for name, number in row.outcomes)
 
 
 def _detail(row: ReleaseRow) -> str:

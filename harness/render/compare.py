@@ -144,9 +144,7 @@ def _groups(comparison: Comparison) -> list[Item]:
             f"{group.number:,} × {line(group.cases)} ({group.kind.validity.value}) on {group.kind.pair.name}",
             [
                 Remark(
-                    " · ".join(
-                        (_turn(group.kind.before, group.kind.after), *_happened(group.example)),
-                    ),
+                    " · ".join((_turn(group.kind.before, group.kind.after), *_happened(group.example))),
                     "soft",
                 )
             ],

@@ -85,7 +85,7 @@ def read_page(run: Path) -> tuple[Report, PageCases]:
 
 def page(report: Report, cases: PageCases, slices: Slices) -> str:
     """Fill the template; the page loads further results from `slices`."""
-    context = {"common": report.common, "about_cases": cases.about(slices), "slices": slices}
+    context = {"about_cases": cases.about(slices), "slices": slices}
     return fill("report.html.j2", _context(report) | context, cases.encode(report.tables, slices))
 
 
@@ -212,7 +212,6 @@ def anchor(operator: str, *, plain: bool = False) -> str:
 def _context(report: Report) -> dict[str, Any]:
     tables = report.tables
     header = tables.header
-    rows = report.support
     groups = tables.differences.groups()
     facts_of = {target: dict(target_facts(info)) for target, info in header.targets.items()}
     names = list(dict.fromkeys(name for facts in facts_of.values() for name in facts))
@@ -227,39 +226,27 @@ def _context(report: Report) -> dict[str, Any]:
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
         "report": report,
-        "summary": report.summary,
-        "defects": report.defects,
-        "several_targets": len(report.tables.targets) > 1,
+        "tables": tables,
         "defects_shown": report.defects[:GROUPS],
-        "kernels": report.kernels,
         "about_kernels": ABOUT_KERNELS,
-        "guidance": report.steps,
-        "readings": report.readings,
         "explanations": EXPLANATIONS,
-        "target_levels": report.target_levels,
         "counted_only": COUNTED,
         "header": header,
-        "against": header.baseline,
-        "trends": report.trends,
         "folded_facts": _FOLDED_FACTS,
         "several": len(tables.operators) > 1,
         "defect_readings": DEFECTS,
         "groups": tables.unexpected.groups()[:GROUPS],
         "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),
-        "problems": tables.problems,
         "operators": [visible(operator) for operator in tables.operators],
         "targets": [{"name": target} for target in tables.targets],
         "counted": counted,
         "beside": counted if len(tables.targets) <= BESIDE else counted[-1:],
         "levels": levels(tables),
-        "level_rows": report.levels,
         "validity_rows": validity_table(tables),
-        "overview": report.overview,
         "many": many(tables),
         "nearness": tables.nearnesses.rows(tables.targets),
         "nothing_ran": [target for target in tables.targets if not tables.tally(target=target).run],
-        "support": rows,
-        "disagreeing": [row for row in rows if row.disagreements],
+        "disagreeing": [row for row in report.support if row.disagreements],
         "differences": groups,
         "differences_shown": groups[:GROUPS],
         "differing": sum(group.number for group in groups),
@@ -269,7 +256,6 @@ def _context(report: Report) -> dict[str, Any]:
         "about_deviations": tables.deviations.remarks(report.known),
         "about_pending": PENDING,
         "facts": facts,
-        "hashes": sorted(header.hashes.items()),
         "duration": f"{tables.end.seconds:,.1f} s" if tables.end else "",
     }
 

@@ -243,11 +243,9 @@ def _finding(view: ModelView, target: str, calls: Sequence[int]) -> Item:
 
 
 def _known_as(entry: Expectation | None) -> list[Remark]:
-    return (
-        []
-        if entry is None
-        else [Remark(f"known: {entry.name}: {entry.reason}", "soft", link=entry.link or "")]
-    )
+    if entry is None:
+        return []
+    return [Remark(f"known: {entry.name}: {entry.reason}", "soft", link=entry.link or "")]
 
 
 def _bug_report(view: ModelView, target: str, case: str) -> list[Remark]:

@@ -19,14 +19,7 @@ def support_document(answer: SupportAnswer) -> Document:
     several = len({row.operator for row in answer.rows}) > 1
     heads = [*["operator"][:several], "target", "release", "documented", "registered", "measured"]
     cells: list[Row] = [
-        [
-            *[row.operator][:several],
-            row.target,
-            row.release,
-            row.documented,
-            row.registered,
-            row.measured,
-        ]
+        [*[row.operator][:several], row.target, row.release, row.documented, row.registered, row.measured]
         for row in answer.rows
     ]
     found: dict[KnownHere, list[SupportRow]] = {}

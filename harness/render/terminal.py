@@ -114,10 +114,7 @@ def _readings(report: Report, console: Console) -> None:
         if beside < _BESIDE:
             console.print(Text(head), soft_wrap=True)
             lead, beside = "    ", console.width - 4
-        for part in said.wrap(console, beside) if said else [said]:
-            part.rstrip()
-            console.print(Text(lead.rstrip() if not part else lead) + part, soft_wrap=True)
-            lead = " " * len(lead)
+        _hanging(Text(lead), said, beside, console)
     meanings = (f"{row.reading.value}: {MEANINGS[row.reading]}".replace(" ", _TIED) for row in rows)
     for meaning in wrap(" · ".join(meanings), console.width - 2):
         console.print(Text(f"  {meaning}".replace(_TIED, " "), style="dim"), soft_wrap=True)
@@ -125,9 +122,20 @@ def _readings(report: Report, console: Console) -> None:
 
 def indented(console: Console, text: str, style: str = "", indent: int = 2) -> None:
     """Print a text that is indented as a whole, also where it is broken."""
-    for part in Text(text, style=style).wrap(console, max(20, console.width - indent)):
+    _hanging(Text(" " * indent), Text(text, style=style), max(20, console.width - indent), console)
+
+
+def _hanging(lead: Text, text: Text, width: int, console: Console) -> None:
+    """Print a text of this width beside what leads it, also where it is broken."""
+    for part in text.wrap(console, width) if text else [text]:
         part.rstrip()
-        console.print(Text(" " * indent) + part, soft_wrap=True)
+        console.print(lead + part if part else Text(lead.plain.rstrip()), soft_wrap=True)
+        lead = Text(" " * len(lead))
+
+
+def _title(text: str, console: Console) -> None:
+    console.print()
+    console.print(Text(text, style="bold"))
 
 
 def _unexpected(tables: Tables, console: Console) -> None:
@@ -149,8 +157,7 @@ def _in_common(common: InCommon, console: Console) -> None:
     found = [group for group in common.groups if group.population and group.separation.rules]
     if not (found or common.remark):
         return
-    console.print()
-    console.print(Text("what they have in common", style="bold"))
+    _title("what they have in common", console)
     for group in found[:EXPLAINED]:
         indented(console, one_line(title(group)))
         for rule in rules(group):
@@ -170,11 +177,9 @@ def error_words(error: object, bound: float) -> str:
     """Say how an error compares with its bound."""
     if not isinstance(error, float):
         return f"no number within {bound:.3g}"
-    return (
-        f"error {error:.3g}, {error / bound:,.3g} × its bound"
-        if bound
-        else f"error {error:.3g} where none is admissible"
-    )
+    if bound:
+        return f"error {error:.3g}, {error / bound:,.3g} × its bound"
+    return f"error {error:.3g} where none is admissible"
 
 
 def details(result: Result) -> list[str]:
@@ -264,8 +269,7 @@ def _defects(report: Report, console: Console) -> None:
     known = [row for row in report.defects if not row.unexpected]
     if not known:
         return
-    console.print()
-    console.print(Text(f"known defects: {defect_words(known)}", style="bold"))
+    _title(f"known defects: {defect_words(known)}", console)
     by_reading = [[row for row in known if row.reading is reading] for reading in DEFECTS]
     shown = [row for rows in by_reading for row in rows[:_DEFECTS]]
     width = max(len(f"{row.cases:,}") for row in shown)
@@ -274,10 +278,7 @@ def _defects(report: Report, console: Console) -> None:
         said = named if row.everywhere or not row.state else f"{named}; {row.state}"
         said = f"{said}; {row.where}" if len(report.tables.targets) > 1 and row.where else said
         head = f"  {row.reading.value:8}  {row.cases:>{width},}  "
-        for part in Text(said).wrap(console, max(_BESIDE, console.width - len(head))):
-            part.rstrip()
-            console.print(Text(head, style="dim") + part, soft_wrap=True)
-            head = " " * len(head)
+        _hanging(Text(head, style="dim"), Text(said), max(_BESIDE, console.width - len(head)), console)
     if more := len(known) - len(shown):
         console.print(Text(f"  and {more:,} more in the report", style="dim"))
 
@@ -288,8 +289,7 @@ def _nearness(tables: Tables, console: Console) -> None:
     )
     if not rows:
         return
-    console.print()
-    console.print(Text("largest error / bound", style="bold"))
+    _title("largest error / bound", console)
     for row in rows[:SHOWN]:
         near = row.all
         said = [f"{ratio_text(near.ratio)} ({row.worst}, {ulp_text(near.ulp)})"] if near.example else []
@@ -310,8 +310,7 @@ def _others(report: Report, console: Console) -> None:
     ]
     rows = [row for row in rows if row[-1].others()]
     if rows:
-        console.print()
-        console.print(Text("what is not correct", style="bold"))
+        _title("what is not correct", console)
     for operator, target, validity, tally in rows:
         indented(console, f"{operator} on {target}, {validity}: {counts(tally)}")
 
@@ -320,8 +319,7 @@ def _differences(tables: Tables, console: Console) -> None:
     groups = tables.differences.groups()
     if not groups:
         return
-    console.print()
-    console.print(Text(f"targets differ on {sum(group.number for group in groups):,} cases", style="bold"))
+    _title(f"targets differ on {sum(group.number for group in groups):,} cases", console)
     for group in groups[:SHOWN]:
         said = [
             f"{target}: {o.value}"
@@ -342,11 +340,5 @@ def _differences(tables: Tables, console: Console) -> None:
 def _disagreements(report: Report, console: Console) -> None:
     rows = [row for row in report.support if row.disagreements]
     if rows:
-        console.print()
         places = count(len(rows), "group")
-        console.print(
-            Text(
-                f"documented, registered and measured support disagree in {places}: see the report",
-                style="bold",
-            )
-        )
+        _title(f"documented, registered and measured support disagree in {places}: see the report", console)

@@ -51,13 +51,9 @@ def json_text(value: Any, *, indent: int = 0) -> str:
 
 def _escape(character: str) -> str:
     number = ord(character)
-    return (
-        f"\\x{number:02x}"
-        if number < 0x100
-        else f"\\u{number:04x}"
-        if number < 0x10000
-        else f"\\U{number:08x}"
-    )
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def without_paths(text: str, *, options: bool = False) -> str:

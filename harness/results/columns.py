@@ -65,6 +65,8 @@ _SCALARS: dict[type[kinds.Type], str] = {
     kinds.BoolType: "BOOLEAN", kinds.IntType: "UBIGINT", kinds.FloatType: "DOUBLE"
 }  # fmt: skip
 _DAMAGED = "damaged columns"
+_SAID = re.compile(r".*(?:\n+(?:Did you mean|Candidate bindings).*)?")
+"""What an error of DuckDB says, and the near names after it."""
 _TRACEBACK = re.compile(r"\ATraceback .*\n(?:[ \t].*\n)*")
 """What DuckDB puts before the error of a store's filesystem."""
 _SECRET = re.compile(r"(?<=://)[^/?#]*@|\?\S+")
@@ -192,7 +194,9 @@ def _faults(what: str, *more: type[Exception]) -> Iterator[Any]:
     except (duckdb.Error, ValueError, KeyError, *more) as error:
         said = _TRACEBACK.sub("", str(error))
         why = what if said == str(error) else what.replace(_DAMAGED, "cannot be read")
-        raise UsageError(f"{why}: {public(said.partition(chr(10))[0])}") from error
+        if isinstance(error, OSError):  # without its number and its own name of the file
+            said = error.strerror or said
+        raise UsageError(f"{why}: {public(_SAID.findall(said)[0].replace(chr(10), ' '))}") from error
 
 
 @contextlib.contextmanager

@@ -76,14 +76,7 @@ def next_steps(tables: Tables, run: str = RUN, *, own_specs: bool = True) -> tup
     if tables.truncated:
         targets = [word for target in header.targets for word in ("-t", whole[target])]
         folder = str(Path(run).parent) if ".jsonl" in Path(run).suffixes else run
-        step(
-            "Continue the run",
-            "harness run --resume",
-            *targets,
-            "-o",
-            folder,
-            needs_files=files_of_its_own,
-        )
+        step("Continue the run", "harness run --resume", *targets, "-o", folder, needs_files=files_of_its_own)
     groups = tables.unexpected.groups()
     if any(group.kind.outcome is Outcome.ORACLE_ERROR for group in groups):
         what = "Correct the spec or the formula that contradict each other"

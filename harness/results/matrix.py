@@ -34,11 +34,9 @@ class Matrix(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """The inputs whose element types the rows are; () for the first input."""
-        return (
-            tuple(dict.fromkeys(part.partition("=")[0] for row in self.rows for part in row.split()))
-            if self.rows_are == "types"
-            else ()
-        )
+        if self.rows_are == "types":
+            return tuple(dict.fromkeys(part.partition("=")[0] for row in self.rows for part in row.split()))
+        return ()
 
     @property
     def title(self) -> str:

@@ -16,10 +16,7 @@ KINDS = (
 
 def kind(memory: Memory) -> str:
     """Return the one of `KINDS` that holds for any element, the first that does."""
-    return next(
-        (name for name, number in _numbers(memory) if number),
-        KINDS[-1],
-    )
+    return next((name for name, number in _numbers(memory) if number), KINDS[-1])
 
 
 def in_words(result: Result) -> str:
@@ -34,11 +31,9 @@ def said_of(memory: Memory, outcome: Outcome) -> str:
     said = [f"{number:,} {name}" for name, number in _numbers(memory) if number]
     if said:
         return f"of {memory.total:,} elements {', '.join(said)}"
-    return (
-        "every element is written, and the same over other memory"
-        if outcome is Outcome.ACCEPTED_INVALID
-        else ""
-    )
+    if outcome is Outcome.ACCEPTED_INVALID:
+        return "every element is written, and the same over other memory"
+    return ""
 
 
 def _numbers(memory: Memory) -> list[tuple[str, int]]:

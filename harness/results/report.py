@@ -14,13 +14,7 @@ from harness.results.defects import DefectLine, defects
 from harness.results.explain.in_common import NOTHING, InCommon
 from harness.results.guidance import Step, next_steps
 from harness.results.history.runs import Trend
-from harness.results.level_table import (
-    LevelRow,
-    OverviewRow,
-    level_table,
-    overview,
-    target_levels,
-)
+from harness.results.level_table import LevelRow, OverviewRow, level_table, overview, target_levels
 from harness.results.matrix import Matrix, matrices
 from harness.results.reading_rows import ReadingRow, reading_rows
 from harness.results.summary import Summary, summarize

@@ -28,11 +28,7 @@ _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 NAMES = (*(f"run.jsonl{suffix}" for suffix in packed.SUFFIXES), f"run{columns.SUFFIX}")
 """What a run file is called in its folder, the one before the other."""
-_REPORTS = {
-    b"<!doctype html": "an HTML page",
-    b"<?xml": "an XML file",
-    b"# ": "a Markdown file",
-}
+_REPORTS = {b"<!doctype html": "an HTML page", b"<?xml": "an XML file", b"# ": "a Markdown file"}
 """What begins a file that is taken for a run, and is made of one."""
 FREE = "free some space"
 """What to do after a full disk."""
@@ -47,18 +43,24 @@ class RunWriter:
     """Writes a run file in whole lines, as the only one who does."""
 
     def __init__(
-        self, path: Path, header: Header | None = None, *, keep: int | None = None, after_full: str = FREE
+        self,
+        path: Path,
+        header: Header | None = None,
+        *,
+        keep: int | None = None,
+        after_full: str = FREE,
+        whole: bool = False,
     ) -> None:
         """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes.
 
         Raises UsageError where it cannot be written or another process is writing it; `after_full` is what to
-        do after a full disk.
+        do after a full disk. A `whole` file is deleted if an exception ends its context.
         """
         self.path = path
         self._after_full = after_full
-        self._encode = msgspec.json.Encoder().encode
+        self._whole = whole
         self._size = keep or 0
-        self._pending: list[bytes] = []
+        self._lines = ResultLines(lambda lines, _number: self.append(lines))
         try:
             self._file: io.FileIO = open(path, "r+b", buffering=0, opener=_create)  # noqa: SIM115 - closed by close()
         except OSError as error:
@@ -83,17 +85,11 @@ class RunWriter:
     def add(self, record: Result | Header | End) -> None:
         """Append one line; it is in the hands of the operating system with the next `flush`, after some dozen
         lines at the latest."""
-        self._pending.append(self._encode(record))
-        if len(self._pending) >= _LINES:
-            self.flush()
+        self._lines.add(record)
 
     def flush(self) -> None:
         """Hand over all lines; call before waiting for anything."""
-        if not self._pending:
-            return
-        data = b"\n".join(self._pending) + b"\n"
-        self._pending.clear()
-        self.append(data)
+        self._lines.flush()
 
     def append(self, data: bytes) -> None:
         """Write whole lines at once. A full disk leaves whole lines and is an error that says how to go
@@ -127,22 +123,24 @@ class RunWriter:
     def __enter__(self) -> RunWriter:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if not self._file.closed:
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None and self._whole:
+            self.discard()
+        elif not self._file.closed:
             self.close()
 
 
 class ResultLines:
-    """Makes lines of results and hands them on, some dozen at a time: `hand_on(lines, number)`."""
+    """Makes lines of records and hands them on, some dozen at a time: `hand_on(lines, number)`."""
 
     def __init__(self, hand_on: Callable[[bytes, int], None]) -> None:
         self._hand_on = hand_on
         self._encode = msgspec.json.Encoder().encode
         self._pending: list[bytes] = []
 
-    def add(self, result: Result) -> None:
-        """Take one result; it is handed on with the next `flush`, after some dozen results at the latest."""
-        self._pending.append(self._encode(result))
+    def add(self, record: Result | Header | End) -> None:
+        """Take one record; it is handed on with the next `flush`, after some dozen at the latest."""
+        self._pending.append(self._encode(record))
         if len(self._pending) >= _LINES:
             self.flush()
 
@@ -204,6 +202,8 @@ class RunReader:
             what = next(
                 (what for begin, what in _REPORTS.items() if line.lstrip().lower().startswith(begin)), ""
             )
+            if self.path.suffix == ".yaml":  # whose comments look like Markdown's headings
+                what = "a spec or another YAML file"
             if what:
                 raise UsageError(
                     f"{self.path}: is {what}, not a run: name its run.jsonl or the folder"

@@ -215,8 +215,6 @@ def _parse(text: str) -> _Call | None:
         dtype, _, rank = rest.partition("[")
         tensors.append((name, dtype, int(rank.removesuffix("]"))))
     named = {name.partition(".")[0] for name, *_ in tensors}
-    return (
-        _Call(operator, tuple(tensors))
-        if named and required_tensors(operator) <= named <= set(tensors_documented(operator))
-        else None
-    )
+    if named and required_tensors(operator) <= named <= set(tensors_documented(operator)):
+        return _Call(operator, tuple(tensors))
+    return None

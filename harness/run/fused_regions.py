@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from harness.compile.decompile import LeftOut, node_attributes
+from harness.compile.decompile import node_attributes
 from harness.compile.models import Model
+from harness.compile.protos import LeftOut
 from harness.model.case import Case, Optimization, Options, Tensor, TensorSpec, Value
 from harness.model.caseid import MODEL_REGION
 from harness.model.errors import SpecError

@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from harness.compile.backend_folders import BackendTest
-from harness.compile.decompile import LeftOut, case_of
+from harness.compile.decompile import case_of
+from harness.compile.protos import LeftOut
 from harness.model.case import Case
 from harness.model.caseid import CaseKey
 from harness.model.errors import SpecError, UsageError

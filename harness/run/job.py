@@ -22,18 +22,15 @@ from harness.operators.directml.description import call_of
 from harness.operators.directml.levels import level_made
 from harness.run.artifacts import Artifacts
 from harness.run.baseline import Baseline
-from harness.run.culprits import Culprits
 from harness.run.deviation import Given, remembers
-from harness.run.flakes import Reruns
 from harness.run.hashes import output_hash
+from harness.run.held_back import Culprits, PatternRuns, Reruns
 from harness.run.judge import Judgement, judge, verdict
-from harness.run.memory_patterns import PatternRuns
 from harness.run.resume import Done
-from harness.specs.blocks import CaseBlock
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.expectations.target_expectations import Known, TargetExpectations
 from harness.specs.find_case import problem_of, spec_of
-from harness.specs.selection import ChosenCases, Selection
+from harness.specs.selection import CaseBlock, ChosenCases, Selection
 from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.pool import WorkerPool
 from harness.targets.target import Target

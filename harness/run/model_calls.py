@@ -11,13 +11,14 @@ from pathlib import Path
 import msgspec
 
 from harness.compile.backend_folders import DataSet
-from harness.compile.decompile import LeftOut, case_of
+from harness.compile.decompile import case_of
 from harness.compile.models import Model, schema_of, single_model
+from harness.compile.protos import LeftOut
 from harness.model.case import Case
 from harness.model.caseid import MODEL_CALL
 from harness.model.dtypes import DTYPES
 from harness.model.errors import UsageError
-from harness.operators.in_models import CONSTANT, draws
+from harness.operators.in_models import CONSTANT, draws, needs_lengths
 from harness.run.importing import Import, ImportedEntry, loadable
 from harness.run.recording import RecordedNode, written
 from harness.specs.reading.stored import TensorStore
@@ -59,7 +60,7 @@ class ModelCall:
 
     @property
     def complete(self) -> bool:
-        """Say whether every input is a tensor that was recorded, not a sequence."""
+        """Say whether every input is a tensor that was recorded, not a sequence or an optional."""
         return all(name in self.recorded.inputs for name in self.recorded.node.input if name)
 
     @property
@@ -157,7 +158,11 @@ def _case(call: ModelCall) -> tuple[Case | None, str]:
     recorded, model = call.recorded, call.model
     if draws(recorded.node.op_type, len(recorded.node.input)) and not recorded.outputs:
         return None, "gives other elements in each run"
-    shapes = "static" if model.static else "symbolic"
+    if not call.complete:
+        return None, "an input is a sequence, an optional, or made of one, and was not recorded"
+    if not recorded.outputs:
+        return None, "gives no tensor"
+    shapes = "static" if model.static or needs_lengths(recorded.node.op_type) else "symbolic"
     names = list(recorded.outputs)
     single = single_model(
         *([recorded.node], recorded.inputs, names, model),

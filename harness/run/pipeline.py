@@ -29,7 +29,7 @@ from harness.run.request import Request, new_run_id
 from harness.run.resume import Done, Earlier
 from harness.specs.expand import expand
 from harness.specs.expectations.expectations import load_expectations
-from harness.specs.expectations.located import ExpectationScope
+from harness.specs.expectations.target_expectations import ExpectationScope
 from harness.specs.reading.load import LoadedSpec, load_specs, spec_files
 from harness.specs.reading.origins import origins
 from harness.specs.selection import Selection, select

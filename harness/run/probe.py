@@ -15,9 +15,8 @@ from harness.model.case import Case, Validity
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.result import Memory
 from harness.model.transformers import TRANSFORMERS
-from harness.run.culprits import WrongGraph, culprits
+from harness.run.held_back import WrongGraph, culprits, over_patterns, worth
 from harness.run.judge import Judgement, judge
-from harness.run.memory_patterns import over_patterns, worth
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.fake_script import check_scripts
 from harness.targets.launches import launch

@@ -122,7 +122,11 @@ class Recording:
             if not prefix:
                 self.constant |= constant
                 self._keep(values)
-                self.outputs |= {key: values[key] for key in self._model.outputs if key in values}
+                self.outputs |= {
+                    key: found
+                    for key in self._model.outputs
+                    if (found := values.get(key, weights.get(key))) is not None
+                }
             for key in [key for key in values if last.get(key, -1) < number]:
                 del values[key]
 

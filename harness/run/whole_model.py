@@ -18,8 +18,8 @@ from harness.model.result import CANNOT_BE_ASKED
 from harness.model.target_info import DIRECTML
 from harness.operators.in_models import draws
 from harness.results.model_report import ENDLESS, MOVED_FACTOR, ComparedCall, WholeRun
-from harness.run.culprits import choices
 from harness.run.fused_regions import FusedRegions, region_of, regions
+from harness.run.held_back import choices
 from harness.run.model_calls import ModelCall
 from harness.run.recording import execute, executed
 from harness.run.request import Request
@@ -79,12 +79,7 @@ def _apart(one: Tensor, other: Tensor) -> float:
 class WholeModel:
     """Runs models whole, and single calls without a formula; the findings collect in its lists."""
 
-    def __init__(
-        self,
-        models: Sequence[RecordedModel],
-        calls: Sequence[ModelCall],
-        asked: Request,
-    ) -> None:
+    def __init__(self, models: Sequence[RecordedModel], calls: Sequence[ModelCall], asked: Request) -> None:
         self._models = models
         self._calls = calls
         self._asked = asked

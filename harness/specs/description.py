@@ -17,8 +17,8 @@ from harness.model.operator_schema import OperatorSchema
 from harness.operators import OPERATORS
 from harness.operators.base import RANDOM, Operator
 from harness.specs.expand import expand
+from harness.specs.reading.entry_schema import Sweep
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.reading.sweep_schema import Sweep
 from harness.specs.sweeps import family_sweeps
 from harness.specs.sweeps.calls import call_of, case_inputs
 
@@ -76,7 +76,7 @@ def describe(spec: LoadedSpec) -> OperatorDescription:
     return OperatorDescription(
         schema,
         versions,
-        operator.family.name,
+        type(operator.family).__name__,
         uses,
         sweeps,
         tuple(_kinds(operator, [each.name for each in schema.inputs], cases)),

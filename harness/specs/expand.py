@@ -19,18 +19,19 @@ from harness.model.case import Case, TensorSpec, Validity
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.errors import SpecError
 from harness.model.query import Query
+from harness.model.reference.directml import operator_names
 from harness.operators import OPERATORS
 from harness.operators.base import NoDomain, Operator
-from harness.operators.directml.levels import known_operators, levels
+from harness.operators.directml.levels import levels
 from harness.specs.cache import kept_plans
 from harness.specs.cache.kept_plans import KeptCalls, KeptPlan
 from harness.specs.cache.planning import plan_ahead
 from harness.specs.coverage.kind_cases import is_of_kind, kind_cases
 from harness.specs.graphs.deployments import graph_cases
+from harness.specs.reading.entry_schema import Sweep
 from harness.specs.reading.literal_cases import literal_cases
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.sweep_problems import sweep_problems
-from harness.specs.reading.sweep_schema import Sweep
 from harness.specs.sweeps.api_cases import api_cases
 from harness.specs.sweeps.combination import CallGroup, Kinds
 from harness.specs.sweeps.family_sweeps import sweeps_of
@@ -238,7 +239,7 @@ def expand(
                 sweeps.extend(found[1])
     tell(len(wanted), len(wanted))
     if problems:
-        raise SpecError(problems)
+        raise SpecError(list(dict.fromkeys(problems)))
     return Plan(tuple(specs), tuple(literals), tuple(sweeps))
 
 
@@ -271,10 +272,10 @@ def _operator_of(spec: LoadedSpec, problems: list[str]) -> Operator | None:
         what = f"the harness has no oracle for {spec.model.operator}; add harness/operators/{spec.model.operator.lower()}.py"
         problems.append(spec.problem(("operator",), what, allowed=OPERATORS))
         return None
-    unknown = [name for name in spec.directml if name not in known_operators()]
+    unknown = [name for name in spec.directml if name not in operator_names()]
     for name in unknown:
         what = f"no published table for {name!r}"
-        problems.append(spec.problem(("lowers_to", "directml"), what, given=name, allowed=known_operators()))
+        problems.append(spec.problem(("lowers_to", "directml"), what, given=name, allowed=operator_names()))
     return None if unknown else operator
 
 

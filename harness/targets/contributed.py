@@ -39,7 +39,7 @@ def installed() -> tuple[str, dict[str, Any]]:
     for each in sorted(listed["operators"], key=lambda one: (one["name"], one["since"])):
         name = each["name"]
         if name.startswith(DOMAINS) and (name, each["since"]) not in withdrawn:
-            found[name] = _signature(each)  # the newest version
+            found[name] = _since(_signature(each), found.get(name))  # the newest version
         elif name not in known:
             found.setdefault(name, _signature(each))
     for provider, name, constraints in sorted(listed["kernels"], key=str):
@@ -53,6 +53,18 @@ def _signature(each: dict[str, Any]) -> dict[str, Any]:
     made["types"] = _types(each["types"])
     made["attributes"] = {key: _attribute(*one) for key, one in sorted(each["attributes"].items())}
     return made | ({"since": each["since"]} if each["since"] > 1 else {})
+
+
+def _since(newest: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a signature as that of an earlier version too, if the newest has only more attributes and types."""
+    if before is None or any(
+        newest["attributes"].get(key) != each for key, each in before["attributes"].items()
+    ):
+        return newest
+    since = before.get("since", 1)
+    return {key: each for key, each in newest.items() if key != "since"} | (
+        {"since": since} if since > 1 else {}
+    )
 
 
 def _types(constraints: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:

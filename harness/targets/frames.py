@@ -74,17 +74,14 @@ class FrameReader:
         self._parts: list[bytes] = []
         self._held = 0
         self._needed = 0
-        self._nodes: Nodes | None = None
-        self._fuses = False
-        self._optimized = _Placement(0, None)
-        """What says which transformers changed the graph, and what they made of it."""
+        self._told = _Placement(0, None)
         self._group: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
         self._placement = msgspec.json.Decoder(_Placement).decode
 
     def nodes_of(self, group: GraphCases) -> Nodes | None:
         """Return the placement of a graph, None until the worker reports it."""
-        return self._nodes if group is self._group else None
+        return self._told.nodes if group is self._group else None
 
     def loaded(self, group: GraphCases) -> bool:
         """Say whether the worker has created the session of a graph."""
@@ -128,13 +125,10 @@ class FrameReader:
         try:
             group = cases[done][1]
             if kind == "P":
-                placement = self._placement(body)
-                self._nodes, self._fuses = placement.nodes, placement.fuses
-                self._optimized = placement
-                self._group = group
+                self._told, self._group = self._placement(body), group
                 return ()
             if group is not self._group:
-                self._nodes, self._optimized = None, _Placement(0, None)
+                self._told = _Placement(0, None)
             if kind == "R":
                 return (self._result(body, done),)
             failure = self._failure(body)
@@ -148,9 +142,9 @@ class FrameReader:
     def _execution(
         self, outputs: tuple[Tensor, ...] | None, error: Error | None, stage: Stage, seconds: float
     ) -> Execution:
-        told = self._optimized
+        told = self._told
         return Execution(
-            outputs, error, stage, self._nodes, seconds, None, told.transformers, told.graph_nodes, told.graph_edges, self._fuses
+            outputs, error, stage, told.nodes, seconds, None, told.transformers, told.graph_nodes, told.graph_edges, told.fuses
         )  # fmt: skip
 
     def _result(self, body: memoryview, done: int) -> Execution:

@@ -10,7 +10,7 @@ process ends with code 87, before it greets.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import importlib
 import json
 import os
 import sys
@@ -27,16 +27,6 @@ def refuse(why: str) -> NoReturn:
     """Say why in one line and end, without unloading what may be half loaded."""
     print("harness: " + " ".join(why.split()), file=sys.stderr, flush=True)
     os._exit(REFUSED)
-
-
-def loaded_worker(path: str) -> Any:
-    """Return the worker's file as a module."""
-    spec = importlib.util.spec_from_file_location("harness_worker", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def sha256_of(path: str) -> str:
@@ -93,11 +83,12 @@ def chosen(devices: list[Any], wanted: str | None, library: str) -> Any:
 
 def main() -> None:
     """Load the frames from the worker's file, register the library, and serve."""
-    worker = loaded_worker(sys.argv[1])
+    sys.path.insert(0, os.path.dirname(sys.argv[1]))
+    worker: Any = importlib.import_module("worker")
     asked = json.loads(sys.argv[2])
     library = asked["library"]
 
-    class Plugin(worker.OnnxRuntime):  # type: ignore[misc, name-defined] # a module that is loaded from a file
+    class Plugin(worker.OnnxRuntime):  # type: ignore[misc] # a module that is loaded from a file
         """Sessions on one device of the library's provider."""
 
         def __init__(self) -> None:

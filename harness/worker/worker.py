@@ -82,12 +82,6 @@ _NAMED = {
 """These by the name that a session has for them."""
 PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
 """The bits of the element types of which a byte holds several."""
-_ONNX_NUMBER = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "object": 8, "bool": 9, "float16": 10,
-    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15,
-}  # fmt: skip
-
-
 _KEEPS_APART = (1, 15)
 """The first release whose DirectML provider can be told to fuse no nodes (ep.dml.disable_graph_fusion)."""
 _LISTS_ALL = (1, 27)
@@ -231,21 +225,6 @@ class Channel:
             sent += os.write(self.out, data[sent:])
 
 
-def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> Tuple[Any, int]:
-    """Return the array at the start of `view` and the number of bytes it took."""
-    count = 1
-    for extent in shape:
-        count *= extent
-    if onnx_number != _STRING:
-        dtype = np.dtype(_STORAGE[onnx_number])
-        size = count * dtype.itemsize
-        return np.frombuffer(view, dtype, count).reshape(shape) if count else np.empty(shape, dtype), size
-    texts, size = decode_texts(view, count)
-    array = np.empty(count, object)
-    array[:] = texts
-    return array.reshape(shape), size
-
-
 def encode_texts(texts: Sequence[str]) -> bytes:
     """Return texts as they cross the pipe: as u32 the size of what follows the lengths, the length of each in code
     points, then all of them as UTF-8."""
@@ -268,7 +247,8 @@ def number_of(dtype: Any) -> int:
     """Return the ONNX element type of an array's, 0 for none; NumPy takes long to tell a name."""
     number = _numbers.get(dtype)
     if number is None:
-        number = _numbers[dtype] = _ONNX_NUMBER.get("object" if dtype.kind == "O" else dtype.name, 0)
+        known = (n for n, storage in _STORAGE.items() if n not in _WITHOUT_NUMPY and dtype == storage)
+        number = _numbers[dtype] = next(known, 0)
     return number
 
 
@@ -359,7 +339,7 @@ class OnnxRuntime:
             kept = os.dup(2)
             os.dup2(log.fileno(), 2)
             try:
-                session = self._deployed(unit, model, options)
+                session = self._written_or_not(unit, model, options)
             finally:
                 os.dup2(kept, 2)
                 os.close(kept)
@@ -367,6 +347,20 @@ class OnnxRuntime:
                 self.transformers = transformers_of(log.read())
                 self.graph_nodes, self.graph_edges = self._written_nodes()
         return self._telling(session, unit)
+
+    def _written_or_not(self, unit: Unit, model: bytes, options: Any) -> Any:
+        """Create a session that writes its optimised model, or one that does not where the provider is not ONNX Runtime's:
+        nodes that it compiled cannot be written."""
+        try:
+            return self._deployed(unit, model, options)
+        except Exception:
+            if unit["provider"] in ("CPUExecutionProvider", "DmlExecutionProvider"):
+                raise
+        path, options.optimized_model_filepath = options.optimized_model_filepath, ""
+        try:
+            return self._deployed(unit, model, options)
+        finally:
+            options.optimized_model_filepath = path
 
     def _telling(self, session: Any, unit: Unit) -> Any:
         """Return a session of a graph of several operators that tells where all of them ran: one that is profiled where
@@ -495,7 +489,7 @@ class OnnxRuntime:
             def load(model: bytes) -> Any:
                 return make(options, model, False, False)
 
-            load(bare_model())
+            load(b"\x08\x03\x42\x02\x10\x07" + _IDENTITY)  # IR version 3, opset 7: every release loads it
         except Exception:  # noqa: BLE001 - another signature: this release cannot be asked
             return False
         return load
@@ -1081,10 +1075,10 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
         # a device that is gone says nothing of the graph: another worker tries the other cases
         channel.add_json("E", dict(report, count=1 if backend.lost else len(cases)))
         end_if_lost(channel, backend)
-        for number, shapes in enumerate(cases):
-            if earlier[number] is not None:
-                at = skip(unit, payload, at, earlier[number])
-            at = skip(unit, payload, at, shapes)
+        for before, shapes in zip(earlier, cases):
+            if before is not None:
+                _, at = decode_inputs(unit, payload, at, before)
+            _, at = decode_inputs(unit, payload, at, shapes)
         return at
     failed = False
     for number, shapes in enumerate(cases, start=first):
@@ -1124,11 +1118,6 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
 def version_of(text: str) -> Tuple[int, ...]:
     """Return major and minor number of a release: `1.15.1` is (1, 15)."""
     return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
-
-
-def bare_model() -> bytes:
-    """Return a ModelProto that every release loads: IR version 3, opset 7, one Identity."""
-    return b"\x08\x03\x42\x02\x10\x07" + _IDENTITY
 
 
 def with_identity(model: bytes) -> bytes:
@@ -1205,13 +1194,16 @@ def decode_inputs(
     """Return the inputs of a call, and where they end."""
     arrays = []
     for (_, element), shape in zip(unit["inputs"], shapes):
+        count = math.prod(shape)
         if element == _STRING:
-            array, size = decode_tensor(payload[at:], element, shape)
+            texts, size = decode_texts(payload[at:], count)
+            array = np.empty(count, object)
+            array[:] = texts
+            array = array.reshape(shape)
         else:
             dtype = _dtypes.get(element)
             if dtype is None:
                 dtype = _dtypes[element] = np.dtype(_STORAGE[element])
-            count = math.prod(shape)
             size = count * dtype.itemsize
             array = (
                 np.frombuffer(payload, dtype, count, at).reshape(shape) if count else np.empty(shape, dtype)
@@ -1222,17 +1214,6 @@ def decode_inputs(
 
 
 _dtypes: Dict[int, Any] = {}
-
-
-def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int]]) -> int:
-    """Return where the payload of a case ends that is not decoded."""
-    for (_, element), shape in zip(unit["inputs"], shapes):
-        count = math.prod(shape)
-        if element == _STRING:
-            at += decode_texts(payload[at:], count)[1]
-        else:
-            at += count * np.dtype(_STORAGE[element]).itemsize
-    return at
 
 
 def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str, Any]:

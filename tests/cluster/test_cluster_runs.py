@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import HarnessFault
-from harness.run.cluster import identity, node, target_blocks
+from harness.run.cluster import coordinator, identity, node
 from harness.run.cluster.identity import Identity
 from harness.run.cluster.messages import BlockTask, NodeLacks
 from harness.run.processes.process import Fault
-from harness.specs import blocks
-from harness.specs.blocks import CaseBlock
+from harness.specs import selection
+from harness.specs.selection import CaseBlock
 from tests.cluster.inprocess import InProcessCluster, put_in_place
 from tests.cluster.lacking import need_dask
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
@@ -32,7 +32,7 @@ def _dask() -> None:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "_LEAST", 2)
+    monkeypatch.setattr(selection, "_LEAST_CASES", 2)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_a_target_that_no_node_has_any_longer(
 
 
 def test_no_node_is_left(alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target_blocks, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(coordinator, "_PATIENCE_SECONDS", 0.05)
     left = iter(range(100))
     put_in_place(monkeypatch, InProcessCluster(dies=lambda *_: next(left) > 3, comes_back=False))
     ended = harness("run", *options(alone), *REMOTE, "-o", tmp_path / "o")

@@ -4,6 +4,7 @@ refused in one line."""
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,22 @@ def test_an_unknown_release_is_told_before_a_case_is_looked_for(monkeypatch: pyt
     monkeypatch.setattr("harness.commands.bisect.load_specs", never)
     ended = harness("bisect", _CASE, "--over", "directml", "--good", "1.22.1")
     assert (ended.code, "no such stable release can run here" in complaint(ended)) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((_CASE, "--spec", "nowhere.yaml"), 2, "nowhere.yaml: cannot read"),
+        (("Rounds",), 4, "no case matches Rounds"),
+        ((_CASE,), 3, "uv, which makes environments for other releases, is missing"),
+    ],
+)
+def test_a_wrong_argument_is_told_before_a_missing_uv(
+    arguments: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uv", None)
+    ended = harness("bisect", *arguments)
+    assert (ended.code, complaint(ended).startswith(said)) == (code, True), ended.err
 
 
 @pytest.mark.parametrize(

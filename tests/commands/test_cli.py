@@ -319,9 +319,39 @@ class TestBadInput:
         assert ended.code == 4
         assert complaint(ended).startswith(f"no case matches {query}; {hint}")
 
-    def test_output_is_a_file(self, folder: Path) -> None:
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+    def test_output_that_no_file_can_replace(self, folder: Path) -> None:
+        """Root could replace /dev/null with a file."""
+        os.mkfifo("pipe")
+        reader = os.open("pipe", os.O_RDWR)
+        try:
+            assert harness("describe", "Round", "-o", "pipe").code == 0
+            assert os.read(reader, 1 << 16).startswith(b"Round")
+        finally:
+            os.close(reader)
+        assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+
+    def test_output_behind_a_link(self, folder: Path) -> None:
+        (folder / "pages").mkdir()
+        (folder / "link").symlink_to(Path("pages", "page"))
+        assert harness("describe", "Round", "-o", "link").code == 0
+        assert (folder / "link").is_symlink()
+        assert (folder / "pages" / "page").read_text().startswith("Round")
+
+    def test_output_that_would_replace_a_run(self, folder: Path) -> None:
+        harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        before = (folder / "out" / "run.jsonl").read_bytes()
+        ended = harness("report", "out", "--format", "csv", "-o", "out/run.jsonl")
+        assert (ended.code, complaint(ended)) == (
+            2,
+            "out/run.jsonl: holds a run, whose results would be lost; name another file with -o",
+        )
+        assert (folder / "out" / "run.jsonl").read_bytes() == before
+
+    @pytest.mark.parametrize("command", [("run", "-t", "fake"), ("compile",)])
+    def test_output_is_a_file(self, folder: Path, command: tuple[str, ...]) -> None:
         (folder / "out").touch()
-        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        ended = harness(*command, ROUND, "-k", FEW, "-o", "out")
         assert (ended.code, complaint(ended)) == (2, "out: is a file; -o names a folder")
 
     def test_output_below_a_file(self, folder: Path) -> None:
@@ -467,6 +497,8 @@ class TestBadInput:
             harness("check", ROUND, "--expectations", "one.yaml").out,
         )
         assert harness("expect", "lint", "one.yaml", "--spec", ROUND).out == "1 expectation: ok\n"
+        counted = harness("list", ROUND, "-k", "Round@22:case=documented_onnx", "--count").out
+        assert "\n1 combination left out: " in counted
 
 
 class TestList:
@@ -710,7 +742,7 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stderr is not None
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300  # of a slow machine, where the first run of an operator plans it
         run = folder / "out" / "run.jsonl"
         while not run.exists() or run.read_bytes().count(b"\n") < 20:
             assert time.monotonic() < end

@@ -19,10 +19,10 @@ import pytest
 from harness.model.case import Case, DirectmlOptions, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.model.errors import SpecError
-from harness.model.reference.directml import directml_operator
+from harness.model.reference.directml import directml_operator, operator_names
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.operators.directml.levels import known_operators, level_made, levels, levels_of
+from harness.operators.directml.levels import level_made, levels, levels_of
 from harness.operators.directml.lowering import lower
 from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
@@ -240,7 +240,7 @@ def test_what_a_table_introduces() -> None:
 
 
 def test_known_operators_are_those_of_the_specs() -> None:
-    assert {name for names in LOWERED.values() for name in names} <= set(known_operators())
+    assert {name for names in LOWERED.values() for name in names} <= set(operator_names())
 
 
 def test_equal_levels_share_one_mapping() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.compile.prepare import by_graph
 from harness.model.target_info import CPU
-from harness.run import culprits
+from harness.run import held_back
 from harness.targets.execution import Graph
 from harness.worker.worker import nodes_of_model, transformers_of
 from tests.graphs.specs import SCALED, cases
@@ -190,7 +190,7 @@ def test_few_graphs_that_end_their_process_are_examined_whole(
             n: chosen for n, graph, chosen in each if graph.optimization == "off" or graph.disabled == ("D",)
         }
 
-    monkeypatch.setattr(culprits, "_passing", passing)
-    suspects = [culprits.WrongGraph(prepared, graph, "ABCDEF", ended=True) for graph, prepared in graphs * 9]
-    assert culprits.culprits(object(), CPU, suspects) == dict.fromkeys(range(len(suspects)), ("D",))  # type: ignore[arg-type]
+    monkeypatch.setattr(held_back, "_passing", passing)
+    suspects = [held_back.WrongGraph(prepared, graph, "ABCDEF", ended=True) for graph, prepared in graphs * 9]
+    assert held_back.culprits(object(), CPU, suspects) == dict.fromkeys(range(len(suspects)), ("D",))  # type: ignore[arg-type]
     assert asked == [(name,) for name in "ABCD" for _ in range(2)] + [("D",)] * (len(suspects) - 2)

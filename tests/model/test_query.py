@@ -188,6 +188,12 @@ def test_explain_no_match() -> None:
     )
     assert "ids do not hold it" in hint("validity=invalid")
     assert "all of these terms together" in hint("Round:axis=1")
+    assert "all of these terms together" in hint("Round:data=float16[3]")
+    assert "all of these terms together" in hint("data=float32[2];sweep=b")
+    assert hint("Round:data=flot16[2]") == "no case has data=flot16; did you mean 'float16'?; known: float16"
+    assert hint("Round:sweep=a") == "no case has sweep=a; known: b"
+    assert hint("sweep=a;axis=7") == "no case has axis=7; known: 1"
+    assert "all of these terms together" in hint("Round:data=floa*;sweep=b;axis>=1")
     assert hint("Round@23") == "opsets of Round: 11"
     assert hint("Round:data=fp16[2]") == "no element type 'fp16'; did you mean 'float16'?"
 

@@ -47,6 +47,15 @@ def test_a_map_is_its_keys_and_its_values() -> None:
     assert [(each.name, each.map) for each in zipped.outputs] == [("Z_keys", "Z"), ("Z_values", "Z")]
 
 
+def test_what_onnx_runtime_has_before_onnx_is_what_onnx_defines_first() -> None:
+    assert signatures.earlier() == ("LayerNormalization", "ThresholdedRelu")
+    assert operator_schema("LayerNormalization", 13) == operator_schema("LayerNormalization", 17)
+    with pytest.raises(
+        OpsetUnavailable, match="exists since opset 9, not at 8"
+    ):  # whose attributes are others
+        operator_schema("MeanVarianceNormalization", 8)
+
+
 def test_names_do_not_clash_with_those_of_onnx() -> None:
     own, other = operator_schema("com.microsoft.Attention", 1), operator_schema("Attention", 23)
     assert [each.name for each in own.inputs[:2]] == ["input", "weights"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pytest
 
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
@@ -15,6 +16,12 @@ from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.specs.expectations.expectations import load_expectations
 from harness.specs.sweeps.calls import make_call
 from tests.calling import call_of
+
+
+@pytest.fixture(autouse=True)
+def as_a_run_asks() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
 
 
 def tensor(dtype: str, values: object) -> Tensor:

@@ -189,6 +189,27 @@ def test_powers_of_integers_are_exact() -> None:
     assert exact("Pow", x, y) == [int(base) ** int(power) for base in (-3, 2, 0) for power in (0, 1, 5, 13)]
 
 
+def test_a_power_that_is_no_integer_leaves_the_others_exact() -> None:
+    x, y = np.array([3037000499, 2], np.int64), np.array([2, 0.5], np.float32)
+    assert exact("Pow", x, y) == [3037000499**2, 1]
+
+
+def test_a_power_between_two_integers_of_float64_may_be_either() -> None:
+    bases = np.array([9, 9, 27, 2**62 + 1, 1, -1, 2], np.int64)
+    found = expected("Pow", bases, np.array([-2.46e-17, 0.5, 1 / 3, 0.5, 0.1, -3, -1], np.float64))
+    assert isinstance(found, OneOf)
+    each = zip(*(each.array.tolist() for each in found.candidates), strict=True)
+    assert [sorted(set(one)) for one in each] == [[0, 1], [3], [2, 3], [2**31 - 1, 2**31], [1], [-1], [0]]
+
+
+def test_nothing_is_claimed_of_an_odd_exponent_that_float64_makes_even() -> None:
+    exponents = np.array([2**53 + 1, 2**54, -(2**63) + 1, 3], np.int64)
+    found = expected("Pow", np.full(4, -1.0, np.float32), exponents)
+    assert isinstance(found, Approx)
+    assert np.isfinite(found.bound).tolist() == [False, True, False, True]
+    assert found.value[[1, 3]].tolist() == [1, -1]
+
+
 def test_a_signalling_nan_is_not_what_pow_makes_1_of() -> None:
     quiet, signalling = (np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7F800001))
     one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)

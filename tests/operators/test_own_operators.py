@@ -130,14 +130,37 @@ UNNAMED = FORMULAS.replace('REPLACES = {"Abs"}', "")
         ("\nimport no_such_module\n", "own.py:2: ModuleNotFoundError: No module named 'no_such_module'"),
         ("def f():\n    raise SystemExit(0)\n\n\nf()\n", "own.py:2: SystemExit: 0"),
         ("OPERATORS = (abs,)\n", "own.py:1: TypeError: expected an Operator, not <built-in function abs>"),
+        (f'{IMPORTS}OPERATOR = Operator("my.A", Family(), decided(np.abs), signature={{"inputs": 3}})',
+         "own.py:1: ValueError: signature of my.A: Expected `array`, got `int` - at `$.inputs`"),
+        (f'{IMPORTS}OPERATOR = Operator("my.A", Family(), decided(np.abs), signature={{"inputs": ["X: T"], "outputs": []}})',
+         "own.py:1: ValueError: signature of my.A: X has the type 'T', which is neither an element type nor a key of `types`"),
         ("OPERATOR = abs\n", "own.py:1: TypeError: expected an Operator, not <built-in function abs>"),
     ],
-    ids=["replaces", "syntax", "exception", "import", "exit", "no operators", "no operator"],
+    ids=["replaces", "syntax", "exception", "import", "exit", "no operators", "signature", "type", "no operator"],
 )  # fmt: skip
 def test_what_is_wrong_with_a_module_is_its_author_s(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "own.py").write_text(text, encoding="utf-8")
     done = command(tmp_path, tmp_path, "list", "-k", "Round:case=*", "--count")
     assert (done.returncode, done.stderr) == (2, f"harness: {tmp_path}/{complaint}\n")
+
+
+def test_the_documented_operator(tmp_path: Path) -> None:
+    page = Path("docs/specs.md").read_text(encoding="utf-8").partition("## An operator of your own")[2]
+    for language, name in (("python", "own.py"), ("yaml", "Abs.yaml")):
+        text = page.partition(f"```{language}\n")[2].partition("```")[0]
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = command(tmp_path, tmp_path, "run", "Abs.yaml", "-t", "fake", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    assert len(results_of(tmp_path / "run")) > 100
+    own = tmp_path / "own.py"
+    own.write_text(
+        own.read_text()
+        .replace('Abs", ELEMENTWISE', 'Abs", Family()')
+        .replace("import Operator", "import Family, Operator")
+    )
+    done = command(tmp_path, tmp_path, "check", "Abs.yaml")
+    why = "X of Abs takes no `values:`; its family defines no kinds of values; remove the key"
+    assert (done.returncode, done.stderr) == (2, f"harness: Abs.yaml:4: sweeps[0].X.values: {why}\n")
 
 
 def test_two_modules_with_one_operator_are_refused(tmp_path: Path) -> None:

@@ -155,6 +155,20 @@ class TestAnnotations:
             "::error title=Round on fake%2Cscript=script.yaml::regression: "
         )
 
+    def test_a_named_spec_that_is_missing_is_told_though_the_run_is_green(self, checkout: Path) -> None:
+        harness("run", "Round.yaml", "-t", "fake", "-o", "run")
+        ended = harness("annotate", "run", "nowhere.yaml")
+        assert ended == (2, "", "harness: nowhere.yaml: cannot read: No such file or directory\n")
+        Path("list.yaml").write_text("[]\n")
+        ended = harness("annotate", "run", "list.yaml")
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith("harness: list.yaml:1: a spec should be a mapping")
+
+    def test_specs_that_moved_are_found_where_they_are_named(self, checkout: Path) -> None:
+        harness("run", "Round.yaml", "-t", "fake,script=script.yaml", "-o", "run")
+        Path("Round.yaml").rename("moved.yaml")
+        assert harness("annotate", "run", "moved.yaml").out.startswith("::error file=moved.yaml,line=6,")
+
     def test_problems_of_expectations_are_annotations_too(self, checkout: Path) -> None:
         link = "https://onnx.ai/onnx/operators/onnx__Round.html"
         (checkout / "known.yaml").write_text(

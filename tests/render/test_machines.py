@@ -20,9 +20,7 @@ from harness.model.header import Against
 from harness.model.result import Error, Result
 from harness.model.verdict import NOT_EXECUTED, Outcome, Reading, Verdict, conforms
 from harness.render.csv_tables import render_case_csv, render_csv
-from harness.render.ctrf import render_ctrf
-from harness.render.foreign import status
-from harness.render.junit import render_junit
+from harness.render.foreign import render_ctrf, render_junit, status
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader
 from harness.results.summary import summarize

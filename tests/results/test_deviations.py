@@ -16,9 +16,8 @@ from harness.model.errors import UsageError
 from harness.model.header import Expectation, Header, in_another_order
 from harness.model.result import Result
 from harness.model.verdict import DEFECTS, Outcome, Reading, Verdict
-from harness.render.ctrf import render_ctrf
+from harness.render.foreign import render_ctrf, render_junit
 from harness.render.html import render_html
-from harness.render.junit import render_junit
 from harness.render.markup import host, link
 from harness.render.report import render_markdown
 from harness.results.counted import read_tables

@@ -4,7 +4,7 @@ from harness.model.case import Validity
 from harness.model.facets import facets
 from harness.model.result import Result
 from harness.model.verdict import Outcome, Verdict
-from harness.results.differences import Differences
+from harness.results.tables import Differences
 
 A = "Gather@13:sweep=a;data=float32[2,3];indices=int64[1]"
 B = "Gather@11:sweep=a;data=int8[2];indices=int32[1]"

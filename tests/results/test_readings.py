@@ -25,9 +25,8 @@ from harness.model.result import NOT_EXPRESSIBLE, Accuracy, Diff, Error, Memory,
 from harness.model.verdict import Apart, Outcome, Reading, Verdict, fails, reading, why_not_judged
 from harness.render.console import Console
 from harness.render.csv_tables import render_case_csv, render_csv
-from harness.render.ctrf import render_ctrf
+from harness.render.foreign import render_ctrf, render_junit
 from harness.render.html import render_html
-from harness.render.junit import render_junit
 from harness.render.report import render_markdown
 from harness.render.site import render_site
 from harness.render.terminal import render_terminal

@@ -11,6 +11,7 @@ from harness.model.errors import UsageError
 from harness.results.runfile import RunReader
 from tests import synthetic
 from tests.histories import CASE, cpu, write_days, write_run
+from tests.running import ROUND
 
 
 @pytest.fixture
@@ -68,6 +69,11 @@ def test_a_report_in_place_of_a_run_is_called_what_it_is(
     write_report(run, format, tmp_path / "out")
     with pytest.raises(UsageError, match=f"out: is {what}, not a run: name its run.jsonl or the folder"):
         RunReader(tmp_path / "out")
+
+
+def test_a_spec_in_place_of_a_run_is_called_what_it_is() -> None:
+    with pytest.raises(UsageError, match=r"Round\.yaml: is a spec or another YAML file, not a run: name its"):
+        RunReader(ROUND)
 
 
 def test_a_damaged_run_leaves_the_old_report(run: Path, tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ def _sql_files(folder: Path) -> dict[str, bytes]:
         ("SELECT 1; DROP VIEW results", "Parser Error: Expected a single SELECT statement"),
         ("selec", "Parser Error: "),
         ("SELECT nothing FROM results", "Binder Error: "),
+        ("SELECT reding FROM results", 'not found in FROM clause! Candidate bindings: "reading"'),
+        ("FROM rsults", 'Table with name rsults does not exist! Did you mean "results"?'),
         ("SELECT ?", "Invalid Input Error: "),
         ("LOAD json", "Parser Error: Expected a single SELECT statement"),
         ("INSTALL httpfs", "Parser Error: Expected a single SELECT statement"),
@@ -207,3 +209,15 @@ def test_ctrl_c_ends_a_question_without_end(tmp_path: Path) -> None:
         process.kill()
     assert (process.returncode, said) == (130, b"\nharness: interrupted\n")
     assert not list(tmp_path.glob("harness-columns-*"))
+
+
+def test_what_duckdb_makes_of_ctrl_c_is_an_interruption() -> None:
+    """A statement that is interrupted raises a RuntimeError or goes on, as the moment has it: the error is made here."""
+    program = (
+        "import os, signal; from harness.model import interrupt; interrupt.install()\n"
+        "error = RuntimeError('Query interrupted'); print(interrupt.behind(error))\n"
+        "try: os.kill(os.getpid(), signal.SIGINT)\n"
+        "except KeyboardInterrupt: print(interrupt.behind(error))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("False\nTrue\n", "")

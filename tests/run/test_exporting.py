@@ -19,7 +19,7 @@ from harness.model.case import Tensor
 from harness.model.diff import compare
 from harness.model.expected import Approx, Exact, OneOf
 from harness.model.float_formats import FORMATS, encode
-from harness.run.tolerances import NoTolerance, tolerance
+from harness.run.exporting import NoTolerance, tolerance
 from tests.running import complaint, harness
 
 QUERIES = (

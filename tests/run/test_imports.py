@@ -18,7 +18,7 @@ UNUSED = {
         "urllib.request",
     ),
     *(
-        "harness.render.junit",
+        "harness.render.foreign",
         "harness.run.cluster",
         "harness.specs.graphs.schema",
         "harness.triage",

@@ -266,12 +266,22 @@ def test_a_model_of_which_nothing_is_judged_is_not_right() -> None:
     assert report("out")["summary"] == "model.onnx: on cpu nothing is judged"
 
 
+def test_layer_normalization_before_onnx_has_it_is_judged() -> None:
+    b = Builder(13)
+    b.node("LayerNormalization", ["x", b.drawn("scale", 4), b.drawn("bias", 4)], "y", axis=-1)
+    model = saved(b.model([value("x", FLOAT, 3, 4)], [value("y", FLOAT, 3, 4)]))
+    ended = harness("model", model, "-t", "cpu", "-o", "out")
+    assert (ended.code, report("out")["verdicts"]["cpu"]) == (0, ["correct"]), ended.err
+    (case,) = results_of(Path("out"))
+    assert case.startswith("LayerNormalization@13:")
+
+
 def test_a_model_without_a_node_that_can_be_judged_says_why() -> None:
     b = Builder()
     b.node("Optional", ["x"], "o")
     b.node("OptionalHasElement", ["o"], "y")
     ended = refused(saved(b.model([value("x", FLOAT, 2)], [value("y", TensorProto.BOOL)])), "-t", "cpu")
-    assert (ended.code, "; the first Optional: no expected output" in complaint(ended)) == (4, True)
+    assert (ended.code, "; the first Optional: gives no tensor" in complaint(ended)) == (4, True)
 
 
 def test_a_model_whose_name_yaml_cannot_hold_is_judged() -> None:
@@ -371,6 +381,10 @@ def test_bad_input_is_one_line() -> None:
     model = saved(transformer_block())
     for arguments, wanted in (
         (("--dim", "batch"), "--dim batch: write NAME=N, for example batch=2"),
+        (("--dim", "batch=2", "--dim", "batch=3"), "--dim batch is given twice; leave one out"),
+        (("--cases", "ours", "-o", "run"), "--cases runs nothing, and -o is about a run; leave one out"),
+        (("--cases", "ours", "--resume"), "--cases runs nothing, and --resume is about a run; leave one out"),
+        (("--resume", "--force", "-o", "run"), "--resume goes on with a run and --force replaces it"),
         (("--dim", "width=2"), "model.onnx: no free dimension is named 'width'; there are: batch, sequence"),
         (("--data", "text.onnx"), "text.onnx: no .npz file with arrays of numbers, or a damaged one"),
         (
@@ -424,6 +438,13 @@ def sparse() -> ModelProto:
     return model
 
 
+def lost() -> ModelProto:
+    """Return x + w as a model with another output."""
+    model = hostile(2, 3)
+    model.graph.output[0].name = "z"
+    return model
+
+
 def hostile(
     *shape: int, weight: TensorProto | None = None, constant: TensorProto | None = None
 ) -> ModelProto:
@@ -447,7 +468,7 @@ def outside(location: str, **entries: str) -> TensorProto:
 NO_FIT = "its extents or its place do not fit the file; copy its file beside the model"
 HOSTILE = {
     "huge": (hostile(2**40, 2**40), "input 'x' of 1099511627776×1099511627776 elements cannot be drawn"),
-    "negative": (hostile(-5), "input 'x' of -5 elements cannot be drawn"),
+    "negative": (hostile(-5), "input 'x' of -5 elements cannot be drawn: an extent is negative"),
     "above": (hostile(2, 3, weight=outside("../../etc/passwd")), "lies outside of the model's folder"),
     "absolute": (hostile(2, 3, weight=outside("/etc/passwd")), "lies outside of the model's folder"),
     "link": (hostile(2, 3, weight=outside("link")), "lies outside of the model's folder"),
@@ -462,6 +483,7 @@ HOSTILE = {
         "weight 'w': a tensor whose data does not fit its shape",
     ),
     "sparse": (sparse(), "weight 'w' is a sparse tensor"),
+    "no output": (lost(), "nothing makes the output 'z'"),
 }  # fmt: skip
 
 
@@ -580,6 +602,123 @@ def test_known_losses_of_digits_are_known_of_a_models_calls() -> None:
     assert any(each["case"].startswith("RegionSigmoidMul") for each in report("out")["regions"])
 
 
+def test_a_gate_that_is_fused_is_known() -> None:
+    b = Builder(22)
+    b.node("Conv", ["x", b.drawn("w", 4, 3, 1, 1)], "z")
+    b.node("Sigmoid", ["z"], "gated")
+    b.node("GlobalAveragePool", ["gated"], "mean")
+    b.node("Flatten", ["mean"], "flat")
+    b.node("MatMul", ["flat", b.weight("far", np.full((4, 32), -4, np.float32))], "product")
+    b.node("Add", ["product", b.drawn("bias", 32)], "sum")
+    b.node("Sigmoid", ["sum"], "y")
+    model = saved(b.model([value("x", FLOAT, 8, 3, 9, 9)], [value("y", FLOAT, 8, 32)]))
+    np.savez("x.npz", x=np.random.default_rng(0).standard_normal((8, 3, 9, 9)).astype(np.float32) * 9)
+    ended = harness("model", model, "-t", "cpu", "--data", "x.npz", "-o", "out")
+    assert ended.code == 0, ended.out
+    wrong = [key for key, each in results_of(Path("out")).items() if each["outcome"] == "mismatch"]
+    for name in ("RegionConvSigmoid", "RegionMatMulAddSigmoid"):
+        assert any(key.startswith(name) for key in wrong), wrong
+
+
+def test_a_convolution_that_saturates_is_known() -> None:
+    """Where the processor has no VNNI; a scale of 1 / 255 is no whole number of float32 either, which QLinearSoftmax makes of it."""
+    b = Builder(17)
+    zero, scale = b.weight("zero", np.uint8(0)), b.weight("scale", np.float32(1 / 255))
+    weights = np.full((10, 16, 1, 1), 127, np.int8)
+    weights[:, ::2] = np.arange(10, dtype=np.int8).reshape(10, 1, 1, 1) + 90
+    b.node("QuantizeLinear", ["x", scale, zero], "x_q")
+    b.node("DequantizeLinear", ["x_q", scale, zero], "x_dq")
+    b.node(
+        "DequantizeLinear",
+        [b.weight("w", weights), b.weight("ws", np.float32(0.001)), b.weight("wz", np.int8(0))],
+        "w_dq",
+    )
+    b.node("Conv", ["x_dq", "w_dq"], "conv")
+    wide = b.weight("wide", np.float32(0.01))
+    b.node("QuantizeLinear", ["conv", wide, zero], "conv_q")
+    b.node("DequantizeLinear", ["conv_q", wide, zero], "conv_dq")
+    b.node("Softmax", ["conv_dq"], "softmax", axis=1)
+    b.node("QuantizeLinear", ["softmax", scale, zero], "y")
+    model = saved(b.model([value("x", FLOAT, 2, 16, 5, 5)], [value("y", TensorProto.UINT8, 2, 10, 5, 5)]))
+    np.savez("x.npz", x=np.random.default_rng(0).uniform(0.5, 1, (2, 16, 5, 5)).astype(np.float32))
+    ended = harness("model", model, "-t", "cpu", "--data", "x.npz", "-o", "out")
+    assert ended.code == 0, ended.out
+    regions = {each["case"]: each["made"]["cpu"] for each in report("out")["regions"]}
+    assert any("QLinearConv" in made for made in regions.values())
+    assert any("QLinearSoftmax" in made for made in regions.values())
+
+
+def test_outputs_that_are_inputs_or_weights_are_compared() -> None:
+    b = Builder()
+    b.weight("w", np.array([1, 2], np.float32))
+    b.node("Add", ["x", "w"], "y")
+    shaped = [value(name, FLOAT, 2) for name in ("x", "w", "y")]
+    ended = harness("model", saved(b.model(shaped[:1], shaped)), "-t", "cpu", "-o", "out")
+    assert ended.code == 0, ended.err
+    assert [each["apart"] for each in report("out")["whole"]] == [0.0] * 4
+
+
+def test_a_resize_to_extents_that_another_node_gives_is_judged() -> None:
+    b = Builder(18)
+    b.node("Shape", ["x"], "shape")
+    b.node("Mul", ["shape", b.weight("twice", np.array([1, 1, 2, 2]))], "sizes")
+    b.node("Resize", ["x", "", "", "sizes"], "y", mode="linear")
+    model = saved(b.model([value("x", FLOAT, 1, 2, "h", "w")], [value("y", FLOAT, 1, 2, "a", "b")]))
+    ended = harness("model", model, "-t", "cpu", "--dim", "h=4", "--dim", "w=5", "-o", "out")
+    assert ended.code == 0, ended.out
+    assert report("out")["verdicts"]["cpu"] == ["correct"] * 3
+
+
+def test_a_normalisation_in_training_has_all_its_outputs() -> None:
+    names = ["x", "scale", "bias", "mean", "variance"]
+    node = helper.make_node("BatchNormalization", names, ["y", "m", "v"], training_mode=1)
+    inputs = [value("x", FLOAT, 4, 3, 2), *(value(name, FLOAT, 3) for name in names[1:])]
+    graph = helper.make_graph([node], "g", inputs, [value("y", FLOAT, 4, 3, 2)])
+    opsets = [helper.make_opsetid("", 15)]
+    model = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    np.savez(
+        "x.npz",
+        **{
+            each.name: np.random.default_rng(0)
+            .uniform(1, 2, [d.dim_value for d in each.type.tensor_type.shape.dim])
+            .astype(np.float32)
+            for each in inputs
+        },
+    )
+    ended = harness("model", model, "-t", "cpu", "--data", "x.npz", "-o", "out")
+    assert ended.code == 0, ended.out
+    assert report("out")["verdicts"]["cpu"] == ["correct"]
+
+
+def test_trees_of_an_earlier_version_are_judged_however_many_they_are() -> None:
+    """Their attributes are longer than an id may be."""
+    count = 400
+    node = helper.make_node(
+        *("TreeEnsembleRegressor", ["x"], ["y"]),
+        domain="ai.onnx.ml",
+        n_targets=1,
+        nodes_treeids=[n // 3 for n in range(3 * count)],
+        nodes_nodeids=[0, 1, 2] * count,
+        nodes_featureids=[0] * 3 * count,
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * count,
+        nodes_values=[each for n in range(count) for each in (n / count - 0.5, 0.0, 0.0)],
+        nodes_truenodeids=[1, 0, 0] * count,
+        nodes_falsenodeids=[2, 0, 0] * count,
+        target_treeids=[n // 2 for n in range(2 * count)],
+        target_nodeids=[1, 2] * count,
+        target_ids=[0] * 2 * count,
+        target_weights=[n / 64 for n in range(2 * count)],
+    )
+    graph = helper.make_graph([node], "g", [value("x", FLOAT, 4, 1)], [value("y", FLOAT, 4, 1)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    model = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    ended = harness("model", model, "-t", "cpu", "-o", "out")
+    assert ended.code == 0, ended.err
+    assert report("out")["verdicts"]["cpu"] == ["correct"]
+    Path("script.yaml").write_text('rules:\n  - {match: "*", do: nan}\n')
+    assert harness("model", model, "-t", "fake,script=script.yaml", "-o", "wrong").code == 1
+
+
 def test_a_region_whose_extents_follow_from_elements_is_not_cut_out() -> None:
     b = Builder(18)
     b.node("Shape", ["x"], "shape")
@@ -603,6 +742,9 @@ def test_what_takes_sequences_is_not_judged() -> None:
     ended = harness("model", model, "-t", "cpu", "-o", "out")
     assert ended.code == 0, ended.out
     assert report("out")["verdicts"]["cpu"] == ["not judged", "not judged", "correct"]
+    page = Path("out/model.md").read_text(encoding="utf-8")
+    assert "| SplitToSequence(float32[3,2]) | 1 | gives no tensor |" in page
+    assert "| ConcatFromSequence() | 1 | an input is a sequence, an optional, or made of one, and was" in page
     assert "does not support" not in ended.out
 
 

@@ -113,7 +113,7 @@ def test_an_interrupted_installation_leaves_nothing_half_made(
 ) -> None:
     monkeypatch.setenv(SLOW_ENV, "600")
     process = _install(OTHER)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300  # of a slow machine
     while not list(empty_cache.glob("*.partial/*")):
         assert time.monotonic() < end
         assert process.poll() is None

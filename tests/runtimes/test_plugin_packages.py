@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 
 from harness.model.cache_folder import CACHE_ENV
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target
+from tests.models import MODELS
 from tests.running import complaint, harness, lines_of, results_of
 
 pytestmark = pytest.mark.releases
@@ -75,6 +77,16 @@ def test_reports_of_an_unknown_provider_are_made(ran: Path, tmp_path: Path, form
     ended = harness("report", ran, "--format", form, "-o", tmp_path / "report")
     assert ended.code == 0, ended.err
     assert "ggml" in (tmp_path / "report").read_text(encoding="utf-8")
+
+
+def test_a_model_runs_whole_though_its_compiled_nodes_cannot_be_written(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    onnx.save(MODELS["transformer_block"](), model)
+    harness("model", model, "-t", GGML, "-o", tmp_path / "out")
+    whole = json.loads((tmp_path / "out" / "model.json").read_text())["whole"]
+    assert [(each["level"], each["error"]) for each in whole] == [
+        (level, "") for level in ("off", "basic", "extended", "all")
+    ]
 
 
 def test_a_library_in_a_file_of_ones_own_is_the_package_s(ran: Path, tmp_path: Path) -> None:

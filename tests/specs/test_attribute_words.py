@@ -10,7 +10,7 @@ from harness.model.reference.feature_levels import load
 from harness.model.signatures import signature
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.specs.coverage.attribute_words import documented_values, has_meaning, possible_words, shown_words
+from harness.specs.coverage.attribute_cells import documented_values, has_meaning, possible_words, shown_words
 from harness.specs.reading.load import load_specs
 
 FREE = {"delimiter", "equation", "locale", "pattern", "value_string"}

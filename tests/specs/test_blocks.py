@@ -12,11 +12,10 @@ from harness.model.errors import HarnessFault
 from harness.model.header import Shard
 from harness.model.query import parse_all
 from harness.run.numbers import LocalNumbers
-from harness.run.processes.forked import Shared
-from harness.specs.blocks import BlockWalk, block_size
+from harness.run.processes.coordinator import Shared
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import Selection, select
+from harness.specs.selection import BlockWalk, Selection, block_size, select
 from harness.specs.sweeps.sweep import SweepCalls
 from tests.running import ROUND
 

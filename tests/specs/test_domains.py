@@ -8,8 +8,9 @@ import onnx
 import pytest
 
 from harness.compile.backend_folders import DataSet
-from harness.compile.decompile import LeftOut, case_of
+from harness.compile.decompile import case_of
 from harness.compile.graphs import compile_case
+from harness.compile.protos import LeftOut
 from harness.model.caseid import parse
 from harness.model.errors import SpecError
 from harness.model.query import Query

@@ -16,8 +16,7 @@ from harness.specs.expand import expand
 from harness.specs.expectations.expectation_entry import When
 from harness.specs.expectations.expectation_lint import lint, shadowed
 from harness.specs.expectations.expectations import Expectations, load_expectations
-from harness.specs.expectations.located import ExpectationScope
-from harness.specs.expectations.target_expectations import TargetExpectations
+from harness.specs.expectations.target_expectations import ExpectationScope, TargetExpectations
 from harness.specs.expectations.tried_conditions import Conditions
 from harness.specs.reading.load import load_specs
 from harness.specs.selection import select

@@ -14,7 +14,7 @@ from harness.model.cache_folder import CACHE_ENV
 from harness.operators import VARIABLE
 from harness.specs.cache import digests, kept_answers
 from harness.specs.cache.kept_answers import answer, keep
-from harness.specs.expectations import expectations, located
+from harness.specs.expectations import expectations, target_expectations
 from harness.specs.reading import load
 from harness.specs.sweeps import family_sweeps
 
@@ -27,7 +27,7 @@ def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("Identity.yaml", "Neg.yaml"):
         shutil.copy(load.default_folder() / name, folder)
     shutil.copytree(load.default_folder() / "families", folder / "families")
-    for place in (load, kept_answers, expectations, family_sweeps, located):
+    for place in (load, kept_answers, expectations, family_sweeps, target_expectations):
         monkeypatch.setattr(place, "default_folder", lambda: folder)
     monkeypatch.setenv(CACHE_ENV, str(tmp_path / "cache"))
     return folder

@@ -86,7 +86,7 @@ def test_elements_of_a_base_that_are_not_changed_stay() -> None:
     [
         ("Gather", "kind_indices_rank_5", "int64", (1, 1, 1, 1, 2)),
         ("Gather", "kind_data_none_in_2", None, None),
-        ("MeanVarianceNormalization", "kind_X_over_1024", "float32", (1025,)),
+        ("MeanVarianceNormalization", "kind_X_over_1024", "float32", (1025, 1, 1, 2)),
     ],
 )
 def test_shapes_that_no_case_has_get_one(

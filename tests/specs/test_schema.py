@@ -10,10 +10,9 @@ from pydantic import ValidationError
 from harness.model.case import DEPLOYMENTS, Options
 from harness.specs.expectations.expectations import expectations_json_schema
 from harness.specs.graphs.schema import graph_json_schema
-from harness.specs.reading.literal_schema import CaseOptions
+from harness.specs.reading.entry_schema import CaseOptions, SweepOptions
 from harness.specs.reading.schema import Spec, spec_json_schema
 from harness.specs.reading.source import parse
-from harness.specs.reading.sweep_schema import SweepOptions
 from tests.golden import check_golden
 from tests.specs.examples import GATHER_ELEMENTS, GATHER_ND
 

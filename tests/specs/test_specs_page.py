@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.specs.reading.literal_schema import LiteralCase
+from harness.specs.reading.entry_schema import LiteralCase, Sweep, Use
 from harness.specs.reading.schema import Spec
-from harness.specs.reading.sweep_schema import Sweep, Use
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/specs.md").read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.specs.expectations.expectations import load_expectations
-from harness.specs.expectations.located import Located
+from harness.specs.expectations.target_expectations import Located
 from harness.specs.expectations.tried_conditions import Conditions, not_separating, untried
 
 IDS = {

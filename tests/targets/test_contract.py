@@ -34,8 +34,8 @@ from harness.run.artifacts import Artifacts
 from harness.run.judge import Judgement, judge
 from harness.run.oracle import oracle
 from harness.specs.sweeps.calls import call_of
-from harness.targets.evaluation import evaluate
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.fake import evaluate
 from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target

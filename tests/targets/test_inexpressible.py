@@ -9,7 +9,7 @@ from harness.model.header import End, Header
 from harness.model.result import Error, Result, inexpressible
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
-from harness.render.junit import render_junit
+from harness.render.foreign import render_junit
 from harness.render.payload import meaning
 from harness.render.report import render_markdown
 from harness.results.compare.joined import compare_runs

@@ -19,7 +19,7 @@ from harness.specs.expectations.expectations import load_expectations
 from harness.specs.reading.load import load_specs
 from harness.specs.reading.source import read
 from harness.triage.expect.entry_file import EntryFile, NewEntry
-from harness.triage.expect.proposals import shared_message
+from harness.triage.expect.updates import shared_message
 from tests.results.test_explain import a_result, cases
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of
 from tests.synthetic import CPU, write_results

@@ -203,6 +203,18 @@ class TestCommand:
             complaint(again) == f"{spec}: is there already; --force replaces it, -o DIR names another folder"
         )
 
+    @pytest.mark.slow
+    def test_what_fails_after_another_call_is_written_without_it_and_says_so(self, tmp_path: Path) -> None:
+        target = planted(tmp_path, ("Round:after=same", "fail"))
+        ended = harness(
+            "fuzz", "Round", "-t", target, "--seconds", "3", "--seed", "4", "-o", tmp_path / "out"
+        )
+        assert ended.code == 1, ended.err
+        assert "failed after another call in its session (after=same)" in ended.out
+        assert all(
+            case.options.after is None for case in expand(load_specs([tmp_path / "out" / "Round.yaml"]))
+        )
+
     def test_nothing_found_is_0_and_writes_nothing(self, tmp_path: Path) -> None:
         target = planted(tmp_path, ("Transpose", "pass"))
         ended = harness("fuzz", "Transpose", "-t", target, "--seconds", "1", "-o", tmp_path / "out")
@@ -263,3 +275,14 @@ def test_an_interruption_ends_it_with_what_it_has(monkeypatch: pytest.MonkeyPatc
         fuzzer.run(1000)
     assert fuzzer.done.stopped
     assert fuzzer.done.ran == 48
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "shape"), [("DFT", "spectrum", (1, 0, 2)), ("MaxRoiPool", "peaked", (1, 1, 0, 2))]
+)
+def test_kinds_of_an_input_may_have_no_element(operator: str, kind: str, shape: tuple[int, ...]) -> None:
+    formula = OPERATORS[operator]
+    call = call_of(seeds_of(operator).cases[0])
+    (name, given), *others = call.inputs.items()
+    call = call._replace(inputs=dict([(name, given._replace(shape=shape)), *others]))
+    assert not formula.family.generate(formula, kind, name, call, b"").size

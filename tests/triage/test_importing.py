@@ -13,9 +13,9 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from harness.compile.decompile import LeftOut, node_attributes
+from harness.compile.decompile import node_attributes
 from harness.compile.graphs import compile_case
-from harness.compile.protos import attribute
+from harness.compile.protos import LeftOut, attribute
 from harness.model.case import Case, Tensor, TensorValue, Value
 from harness.model.caseid import CaseKey
 from harness.model.onnx_schemas import operator_schema

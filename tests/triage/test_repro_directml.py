@@ -25,7 +25,7 @@ from harness.specs.selection import Selection
 from harness.targets.registry import parse_target
 from harness.targets.target import Target
 from harness.targets.windows.runtime import BOOT
-from harness.triage.repro.directml_script import MODULES_END, directml_script
+from harness.triage.repro.directml_issue import MODULES_END, directml_script
 from harness.triage.repro.failure import Failure, SessionSettings
 from harness.triage.repro.folder import write_repro
 from tests.running import SPECS

@@ -2,7 +2,7 @@
 behind. Python 3.8.
 
 `growth N`: reference counts and committed bytes after a thousand operators, then bytes each 250 up to N;
-`closing N`: references after each of N backends; `unwritten N`: what an output holds that no dispatch wrote;
+`unwritten N`: what an output holds that no dispatch wrote;
 `messages N`: N messages of a debug layer. As a worker: `fault`, a fault in a call into DirectML; `removed`, a
 Direct3D 12 device that says it was removed.
 """
@@ -123,19 +123,6 @@ def growth(count: int) -> dict:
     return {"wrong": wrong, "references": [before[0], after], "committed": [before[1], *history]}
 
 
-def closing(count: int) -> dict:
-    """Open and close the whole backend; say how many references the Direct3D 12 device has with each
-    opening."""
-    device = backend_module.create_d3d12_device(0, debug=False)
-    found = []
-    for _ in range(count):
-        backend = backend_module.DirectML(None, 0, debug=False)
-        assert run(backend, 1)
-        backend.close()
-        found.append(references(device))
-    return {"references": found}
-
-
 def unwritten(count: int) -> dict:
     """Run an operator `count` times, and then once with its dispatch left out: the bytes of the last
     output."""
@@ -211,5 +198,5 @@ if __name__ == "__main__":
     if sys.argv[1].endswith("worker.py"):
         serve(sys.argv[1], {"fault": fault, "removed": removed}[sys.argv[2]])
     else:
-        actions = {"growth": growth, "closing": closing, "unwritten": unwritten, "messages": messages}
+        actions = {"growth": growth, "unwritten": unwritten, "messages": messages}
         print(json.dumps(actions[sys.argv[1]](int(sys.argv[2]))), flush=True)

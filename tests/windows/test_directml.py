@@ -323,10 +323,6 @@ def test_two_thousand_operators_leave_references_and_memory_as_they_were() -> No
     )  # bytes an operator: a leaked object of DirectML takes more
 
 
-def test_a_closed_backend_gives_every_reference_back() -> None:
-    assert len(set(ask("closing", "20")["references"][1:])) == 1
-
-
 def test_an_output_that_no_dispatch_wrote_is_not_that_of_the_dispatch_before() -> None:
     assert ask("unwritten", "3") == {"distinct": 1, "last": "cb" * 24}
 

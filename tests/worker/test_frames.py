@@ -241,7 +241,8 @@ def test_placement_belongs_to_one_unit() -> None:
 def test_the_worker_decodes_what_the_harness_sends(dtype: str, shape: tuple[int, ...]) -> None:
     tensor = Tensor(dtype, elements(np.random.default_rng(1), dtype, shape))
     data = piped(tensor)
-    array, size = worker.decode_tensor(memoryview(data + b"more"), DTYPES[dtype].onnx, list(shape))
+    unit = {"inputs": [("X", DTYPES[dtype].onnx)]}
+    (array,), size = worker.decode_inputs(unit, memoryview(data + b"more"), 0, [list(shape)])
     assert size == len(data)
     assert array.shape == shape
     assert (

@@ -14,7 +14,7 @@ from harness.model.result import Memory, Result
 from harness.model.verdict import Outcome, Verdict
 from harness.render.terminal import describe
 from harness.results.memory import in_words, kind
-from harness.run.memory_patterns import PATTERNS, PatternRuns, examine
+from harness.run.held_back import PATTERNS, PatternRuns, examine
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool

@@ -19,8 +19,7 @@ from harness.model.header import SCHEMA, Header
 from harness.model.result import Result
 from harness.model.target_info import TargetInfo
 from harness.run.job import RunInputs
-from harness.run.processes.coordinator import ForkingCoordinator, processes_for
-from harness.run.processes.forked import Lines
+from harness.run.processes.coordinator import ForkingCoordinator, Lines, processes_for
 from harness.run.processes.process import Opened, ProcessReport, RunProcess, info_of
 from harness.run.request import new_run_id
 from harness.specs.expectations.expectations import Expectations

@@ -159,22 +159,18 @@ def operator_version(operator: str, opset: int) -> int | None:
     """Return the version of the operator that a model of `opset` uses, None for an unknown operator or one
     that is newer than the opset."""
     known = onnx_operator(operator)
-    return (
-        None
-        if known is None
-        else max((version for version in known.versions if version <= opset), default=None)
-    )
+    if known is None:
+        return None
+    return max((version for version in known.versions if version <= opset), default=None)
 
 
 @cache
 def formal_inputs(operator: str, opset: int) -> tuple[tuple[str, str], ...]:
     """Return (name, type parameter) of each input at an opset; () where that is unknown."""
     known, version = onnx_operator(operator), operator_version(operator, opset)
-    return (
-        next((each.inputs for each in known.inputs if version in each.versions), ())
-        if known is not None
-        else ()
-    )
+    if known is not None:
+        return next((each.inputs for each in known.inputs if version in each.versions), ())
+    return ()
 
 
 def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str, str]) -> Registered:

@@ -45,7 +45,6 @@ class Attending(Computing):
     `same`.
     """
 
-    name = "attending"
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "length": ("same",),
         "unlike": ("batch", "size", "rank"),

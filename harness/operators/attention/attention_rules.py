@@ -88,7 +88,7 @@ def wrong_cache(call: Call) -> str | None:
             return "Q, K and V have one element type"
         if lengths is not None:
             return "nonpad_kv_seqlen is not used together with a cache"
-    if lengths is not None and len(call.outputs) > 1:
+    if lengths is not None and {1, 2} & set(call.given or range(len(call.outputs))):
         return "nonpad_kv_seqlen is not used together with a cache"
     wrong = lengths is not None and lengths.shape != (n.batch,)
     return "nonpad_kv_seqlen has the shape (batch_size,)" if wrong else None

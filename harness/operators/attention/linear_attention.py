@@ -87,7 +87,6 @@ class LinearAttending(Computing):
     """query [B, T, q_num_heads * d_k], the others by its heads: key `each`; value `each` (d_v = d_k), `narrow` (1),
     `wide` (3 more); state `each`; decay `heads`, `keys`; beta `heads`, `one`; and unlike them."""
 
-    name = "linear attending"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "key": ("each", "unlike", "unlike_batch", "unlike_steps"),
         "value": ("each", "narrow", "wide", "unlike_batch", "unlike_steps"),

@@ -72,7 +72,6 @@ class Rotating(Computing):
     """Caches by `positions` [rows, half], `tokens` [batch, tokens, half], and unlike them; position_ids `each`, or
     `unlike`."""
 
-    name = "rotating"
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"position_ids": POSITION_KINDS}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "position_ids": ("each", "unlike"),

@@ -240,7 +240,8 @@ def _past(name: str) -> Any:
         if n.get("M", n["T"]) < n["T"]:
             return "a mask of as many rows and columns as there may be keys"
         by_head = "value" in call.inputs and len(call.inputs["value"].shape) == 4
-        if n.get("X", n.get("H")) != n.get("H") and (n["P"] or by_head):
+        cached = n["P"] or (name == "past" and len(call.outputs) > 1)
+        if n.get("X", n.get("H")) != n.get("H") and (cached or by_head):
             return "values that are cached, or given by heads, have the size of keys"
         if "past_sequence_length" in n and not 0 <= n["past_sequence_length"] <= n["P"] - n["L"]:
             return "a shared buffer has rows for what is cached and what is new"
@@ -323,10 +324,10 @@ OPERATORS = (
         Dimensioned(
             "input: B S D | B N S H; position_ids: B S | 1; cos_cache: M R; sin_cache: M R",
             "*",
-            {"R": lambda n: n["H"] // 2},
+            {"R": lambda n: (n.get("rotary_embedding_dim") or n["H"]) // 2},
             lambda n, _: (
                 "heads of twice the angles"
-                if not n["R"] or n.get("H", n.get("D")) % (2 * n["R"])
+                if not n["R"] or not n.get("H", 1) or n.get("H", n.get("D")) % (2 * n["R"])
                 else "as many tokens as the caches have rows, or fewer"
                 if n["S"] > n["M"]
                 else "caches of half of rotary_embedding_dim"

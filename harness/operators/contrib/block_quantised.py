@@ -127,6 +127,8 @@ def _cannot_gather(n: Dimensions, call: Call) -> str | None:
         return "axes in [-r, r-1]"
     if packed and (gather % rank or (n["bits"] < 8 and n["quantize_axis"] % rank == 0)):
         return "bytes are gathered on axis 0, and quantised along another"
+    if call.first.dtype in ("int4", "uint4") and n["bits"] != 4:
+        return "integers of 4 bits have 4 bits"
     floats, scales, zero = call.first.dtype in MINIFLOATS, _blocks(call), call.inputs.get("zero_points")
     if (block < 16 or block & (block - 1)) and not (floats and block == 0):
         return "block_size is a power of 2 and not smaller than 16, or 0 for floats"

@@ -17,7 +17,6 @@ from harness.operators.bounded import (
     maximum,
     minimum,
     sigmoid,
-    stack,
     take_along_axis,
 )
 from harness.operators.contrib.block_quantised import BITS, allowed, blockwise, unpacked
@@ -64,18 +63,15 @@ def moe(
 ) -> Bounded:  # fmt: skip
     """Mix by the formula above, with `router_weights` in place of p; routers that rate two experts alike are not given."""
     x = input.reshape(prod(input.shape[:-1]), input.shape[-1])
-    found = []
-    for e in range(router_probs.shape[-1]):
-        hidden = _projected(x, fc1_experts_weights, fc1_experts_bias, e, call)
-        name = call.parameter("activation_type")
-        if name != "swiglu":
-            hidden = _ACTIVATIONS[name](hidden)
-        elif fc3_experts_weights is None:
-            hidden = _swiglu(*_parts(hidden, call), call)
-        else:
-            hidden = _swiglu(hidden, _projected(x, fc3_experts_weights, fc3_experts_bias, e, call), call)
-        found.append(_projected(hidden, fc2_experts_weights, fc2_experts_bias, e, call))
-    every = stack(found, axis=1)
+    hidden = _projected(x, fc1_experts_weights, fc1_experts_bias, call)
+    name = call.parameter("activation_type")
+    if name != "swiglu":
+        hidden = _ACTIVATIONS[name](hidden)
+    elif fc3_experts_weights is None:
+        hidden = _swiglu(*_parts(hidden, call), call)
+    else:
+        hidden = _swiglu(hidden, _projected(x, fc3_experts_weights, fc3_experts_bias, call), call)
+    every = _projected(hidden, fc2_experts_weights, fc2_experts_bias, call).transpose(1, 0, 2)
     order = np.argsort(-router_probs.value, axis=-1, kind="stable")
     k = call.parameter("k")
     best, last_two = order[:, :k], np.take_along_axis(router_probs.value, order[:, k - 1 : k + 1], axis=-1)
@@ -89,7 +85,8 @@ def moe(
     return mixed.reshape(input.shape)
 
 
-def _projected(x: Bounded, weights: Bounded, bias: Any, expert: int, call: Call) -> Bounded:
+def _projected(x: Bounded, weights: Bounded, bias: Any, call: Call) -> Bounded:
+    """Return what each expert makes of tokens: [experts, tokens, rows of its weights]."""
     block, bits = call.parameter("block_size") or 0, call.parameter("expert_weight_bits")
     if (
         block > 0
@@ -97,8 +94,8 @@ def _projected(x: Bounded, weights: Bounded, bias: Any, expert: int, call: Call)
         and 4 in (call.parameter("accuracy_level"), 12 - bits)
     ):
         x = allowed(x, 4, block)
-    y: Bounded = x @ weights[expert].T
-    return y if bias is None else y + bias[expert]
+    y: Bounded = x @ weights.transpose(0, 2, 1)
+    return y if bias is None else y + bias.reshape(len(bias), 1, bias.shape[1])
 
 
 def qmoe(

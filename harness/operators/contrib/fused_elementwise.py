@@ -7,6 +7,7 @@ from math import pi, sqrt
 
 import numpy as np
 
+from harness.model.dtypes import Array
 from harness.operators.base import Operator
 from harness.operators.bounded import Bounded, converted, number, sigmoid, tanh
 from harness.operators.dimensioned import Dimensioned
@@ -27,6 +28,12 @@ def fast_gelu(X: Bounded, bias: Bounded | None = None) -> Bounded:
         )
     )
     return x * 0.5 * (tanh(x * linear + x * x * x * cubic) + 1.0)
+
+
+def _on_its_side_of_zero(x: Array, bias: Array) -> tuple[Array, Array]:
+    """Return the limits of a function that is x + bias, rounded, times something from 0 to 1."""
+    x = x.astype(float) + bias
+    return np.where(x > 0, 0.0, -np.inf), np.where(x < 0, 0.0, np.inf)
 
 
 # gelu(A + B)                                                                  (BiasGelu)
@@ -64,7 +71,11 @@ OPERATORS = (
         lower=lambda _candidate, _call: None,
     ),
     Operator("com.microsoft.FastGelu", Dimensioned("X: ... D; bias: D", "... D"), bounded(fast_gelu)),
-    Operator("com.microsoft.BiasGelu", Dimensioned("A: ... D; B: D", "... D"), bounded(bias_gelu)),
+    Operator(
+        "com.microsoft.BiasGelu",
+        Dimensioned("A: ... D; B: D", "... D"),
+        bounded(bias_gelu, _on_its_side_of_zero),
+    ),
     Operator(
         "com.microsoft.BiasSplitGelu",
         Dimensioned(

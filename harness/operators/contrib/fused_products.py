@@ -115,8 +115,6 @@ def fused_conv(
 class FusedProducts(Products):
     """As `Products`, of what transposition leaves."""
 
-    name = "fused_products"
-
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of B, to be transposed."""
         (a,) = _seen(call)
@@ -181,8 +179,6 @@ def _of(call: Call, shapes: Any) -> Call:
 class FusedConvolving(Convolving):
     """As `Convolving`; Z has the shape of the output."""
 
-    name = "fused_convolving"
-
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of W, B and Z."""
         return (
@@ -214,8 +210,6 @@ def nhwc_conv(X: Bounded, W: Bounded, group: int, call: Call, B: Any = None) -> 
 
 class NhwcConvolving(Convolving):
     """As `Convolving`, with the channels of X and of the output last."""
-
-    name = "nhwc_convolving"
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of W and B."""
@@ -254,8 +248,6 @@ def padded_conv_transpose(X: Bounded, W: Bounded, group: int, call: Call, B: Any
 
 class TransposedWithPads(Transposed):
     """As `Transposed`, with the pads of an input."""
-
-    name = "transposed_with_pads"
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
         """Those of convolutions; pads that are not given leave the input out."""

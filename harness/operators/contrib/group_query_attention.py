@@ -303,7 +303,8 @@ OPERATORS = (
                     ),
                 ),
                 **dict.fromkeys(
-                    ("key", "value"), (Chosen("sixteenths", lambda raw, _: (raw % 29 - 14) / 16 + 1 / 64),)
+                    ("query", "key", "value"),
+                    (Chosen("sixteenths", lambda raw, _: (raw % 29 - 14) / 16 + 1 / 64),),
                 ),
                 **dict.fromkeys(("past_key", "past_value"), BITS),
                 **dict.fromkeys(

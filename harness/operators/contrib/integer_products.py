@@ -12,10 +12,10 @@ from harness.model.dtypes import Array
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Relation, Shape, Undefined
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, maximum, minimum, number
-from harness.operators.contrib.qlinear import real, scale_of, zero_of
+from harness.operators.contrib.qlinear import quantised_again, real, scale_of, zero_of
 from harness.operators.dimensioned import SCALES, Dimensioned
 from harness.operators.products.products import Products
-from harness.operators.quantization.quantising import range_with_zero, rounded
+from harness.operators.quantization.quantising import range_with_zero, settled
 
 # MatMulIntegerToFloat:  Y = (A - a_zero_point) (B - b_zero_point) a_scale b_scale + bias
 # DynamicQuantizeMatMul: the same of A quantised as DynamicQuantizeLinear does it
@@ -120,17 +120,14 @@ def qgemm(
     if "y_scale" not in inputs:
         return (y.stored("float32"),)
     with np.errstate(all="ignore"):
-        return (
-            rounded(
-                y / scale_of(inputs, "y_scale", worked), zero_of(inputs, "y_zero_point"), call.outputs[0]
-            ),
-        )
+        scaled = y / scale_of(inputs, "y_scale", worked)
+    scales = [inputs[f"{name}_scale"].array for name in "aby"]
+    scaled = settled(scaled, *scales, call.parameter("alpha"))
+    return (quantised_again(scaled, zero_of(inputs, "y_zero_point"), call.outputs[0]),)
 
 
 class ScaledProducts(Products):
     """A and B as in `Products`; scales and zero points `scalar`, `one` or `each`, one for each column, as is bias."""
-
-    name = "scaled_products"
 
     def __init__(self) -> None:
         self.relations = {**Products.relations, "*": ("scalar", "one", "each", "unlike")}  # type: ignore[misc] # of scales too

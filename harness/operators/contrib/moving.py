@@ -180,8 +180,6 @@ def _channels_first(call: Call) -> Call:
 class NhwcPooling(Pooling):
     """As pooling, with the channels last."""
 
-    name = "nhwc_pooling"
-
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of pooling."""
         short = len(call.first.shape) < 3

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Expected
+from harness.model.expected import Expected, OneOf
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, moveaxis, number, sigmoid, where
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import leaky_relu
 from harness.operators.formulas import parameters
-from harness.operators.normalization.softmaxes import along, softmax
+from harness.operators.normalization.softmaxes import FLATTENING, along, softmax
 from harness.operators.pooling.pooling import POOLING, average_pool
 from harness.operators.pooling.windows import window
-from harness.operators.quantization.quantising import rounded
+from harness.operators.quantization.quantising import rounded, settled
 
 # y = saturate(round(f(x) / y_scale) + y_zero_point), where x is (q - x_zero_point) x_scale for each quantised input
+# ContribOperators does not say whether the zero point is added before or after rounding, by which ties beside an odd one differ
+
+
+def quantised_again(scaled: Bounded, zero: Any, dtype: str) -> OneOf:
+    """Round to integers and add a zero point, in either order."""
+    moved = Bounded(scaled.value + zero, scaled.error, scaled.arithmetic)
+    after, before = rounded(scaled, zero, dtype), rounded(moved, np.int64(0), dtype)
+    return OneOf(after.candidates + before.candidates)
 
 
 def zero_of(inputs: Mapping[str, Tensor], name: str) -> Any:
@@ -43,9 +52,16 @@ def real(inputs: Mapping[str, Tensor], name: str, scale: str, zero: str, worked:
     return number(exact, worked) * scale_of(inputs, scale, worked)
 
 
-def quantised(formula: Callable[..., Any], names: str, output: str) -> Callable[..., tuple[Expected, ...]]:
+def quantised(
+    formula: Callable[..., Any],
+    names: str,
+    output: str,
+    divisors: Callable[[Call], Any] = lambda _: 1,
+    exact: Callable[..., Any] = lambda *_: True,
+) -> Callable[..., tuple[Expected, ...]]:
     """Make the oracle of a function of real numbers: `names` are the quantised inputs and `output` the output, as their
-    scales and zero points name them, `X:x` where it is another name than the input's."""
+    scales and zero points name them, `X:x` where it is another name than the input's. `divisors` are what a mean divides by,
+    `exact` says where a function that is no sum, product or quotient has a result of one."""
     pairs = [(part.split(":")[0], part.split(":")[-1]) for part in names.split()]
     taken = parameters(formula)
 
@@ -63,7 +79,10 @@ def quantised(formula: Callable[..., Any], names: str, output: str) -> Callable[
         with np.errstate(all="ignore"):
             found = formula(*numbers, **given, **({"call": call} if "call" in taken else {}))
             scaled = found / scale_of(inputs, f"{output}_scale", worked)
-        return (rounded(scaled, zero_of(inputs, f"{output}_zero_point"), call.outputs[0]),)
+        scales = [tensor.array for key, tensor in inputs.items() if key.endswith("_scale")]
+        error = np.where(exact(call, *numbers), settled(scaled, *scales, divisors(call)).error, scaled.error)
+        scaled = Bounded(scaled.value, error, worked)
+        return (quantised_again(scaled, zero_of(inputs, f"{output}_zero_point"), call.outputs[0]),)
 
     return oracle
 
@@ -72,6 +91,18 @@ def _softmax(x: Bounded, axis: int, opset: int, call: Call) -> Bounded:
     """Apply Softmax of the version that the attribute `opset` names."""
     found: Bounded = along(softmax)(x, axis, call._replace(opset=opset))
     return found
+
+
+def _row(call: Call) -> tuple[int, ...]:
+    """Return the axes along which Softmax of the version that the attribute `opset` names divides by a sum."""
+    axis, rank = call.parameter("axis") % len(call.first.shape), len(call.first.shape)
+    return (axis,) if call.parameter("opset") >= FLATTENING else tuple(range(axis, rank))
+
+
+def _equal(call: Call, x: Bounded) -> Any:
+    """Say where all exponentials that Softmax adds are of one number, by which 1 / n is left."""
+    axes = _row(call)
+    return x.value.min(axes, keepdims=True) == x.value.max(axes, keepdims=True) if x.size else True
 
 
 def _pooled(x: Bounded, call: Call, channels_last: int, count_include_pad: int) -> Bounded:
@@ -97,6 +128,11 @@ def _windows(call: Call) -> tuple[Shape, ...]:
 
 def _whole(x: Bounded, channels_last: int) -> Bounded:
     return x.mean(tuple(range(1, x.ndim - 1) if channels_last else range(2, x.ndim)), keepdims=True)
+
+
+def _pixels(call: Call) -> int:
+    shape = call.first.shape
+    return prod(shape[1:-1] if call.parameter("channels_last") else shape[2:])
 
 
 def _middle(call: Call) -> tuple[Shape, ...]:
@@ -137,8 +173,6 @@ def _written(*names: str) -> str:
 class Quantised(Dimensioned):
     """Quantised tensors with their scales and zero points, all broadcast; the output is first called so."""
 
-    name = "quantised"
-
     def __init__(self, *names: str, before: str = "", axis: bool = False) -> None:
         scales = {f"{n.lstrip('!').split(':')[-1]}_scale": (SCALES,) for n in names}
         super().__init__(
@@ -153,8 +187,6 @@ def _no_axis(n: Dimensions, call: Call) -> str | None:
 
 class QuantisedPooling(Quantised):
     """X with the window of a pooling operator, channels behind the batch or last."""
-
-    name = "quantised_pooling"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of pooling."""
@@ -175,7 +207,11 @@ OPERATORS = (
     Operator(
         "com.microsoft.QLinearMul", Quantised("A", "B", "!C"), quantised(lambda a, b: a * b, "A B", "C")
     ),
-    Operator("com.microsoft.QLinearSigmoid", Quantised("X", "!Y"), quantised(sigmoid, "X", "Y")),
+    Operator(
+        "com.microsoft.QLinearSigmoid",
+        Quantised("X", "!Y"),
+        quantised(sigmoid, "X", "Y", exact=lambda _, x: x.value == 0),
+    ),
     Operator("com.microsoft.QLinearLeakyRelu", Quantised("X", "!Y"), quantised(leaky_relu, "X", "Y")),
     Operator(
         "com.microsoft.QLinearSoftmax",
@@ -188,7 +224,9 @@ OPERATORS = (
                 "y_scale": (SCALES, Chosen("usual", lambda raw, _: raw * 0 + 1 / 256)),
             },
         ),
-        quantised(_softmax, "X", "y"),
+        quantised(
+            _softmax, "X", "y", lambda call: prod(call.first.shape[axis] for axis in _row(call)), _equal
+        ),
     ),
     Operator(
         "com.microsoft.QLinearWhere",
@@ -198,14 +236,14 @@ OPERATORS = (
     Operator(
         "com.microsoft.QLinearAveragePool",
         QuantisedPooling("X:x", "!y"),
-        quantised(_pooled, "X", "y"),
+        quantised(_pooled, "X", "y", lambda call: range(1, max(call.parameter("kernel_shape")) + 1)),
         outputs=_windows,
         options=True,
     ),
     Operator(
         "com.microsoft.QLinearGlobalAveragePool",
         QuantisedPooling("X:x", "!y"),
-        quantised(_whole, "X", "y"),
+        quantised(_whole, "X", "y", _pixels),
         outputs=_middle,
     ),
 )

@@ -10,15 +10,13 @@ from harness.model.case import Tensor
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import arithmetic, concatenate
-from harness.operators.contrib.qlinear import real, scale_of, zero_of
+from harness.operators.contrib.qlinear import quantised_again, real, scale_of, zero_of
 from harness.operators.dimensioned import Dimensioned, Dimensions
-from harness.operators.quantization.quantising import Quantising, dequantize, quantize, rounded
+from harness.operators.quantization.quantising import Quantising, dequantize, quantize, settled
 
 
 class ScalarQuantising(Quantising):
     """As ONNX's, but without `axis` scales are scalars."""
-
-    name = "scalar_quantising"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of ONNX's, and a scalar without an axis, a vector with one."""
@@ -38,7 +36,10 @@ def qlinear_concat(call: Call, inputs: Mapping[str, Tensor], declared: str) -> t
     ]
     with np.errstate(all="ignore"):
         joined = concatenate(parts, axis=call.parameter("axis")) / scale_of(inputs, "Y_scale", worked)
-    return (rounded(joined, zero_of(inputs, "Y_zero_point"), call.outputs[0]),)
+    joined = settled(
+        joined, inputs["Y_scale"].array, *(inputs[f"inputs.{n}"].array for n in range(1, len(inputs) - 2, 3))
+    )
+    return (quantised_again(joined, zero_of(inputs, "Y_zero_point"), call.outputs[0]),)
 
 
 def _cannot_join(_n: Dimensions, call: Call) -> str | None:

@@ -26,7 +26,6 @@ def formula(data: Array, indices: Array, axis: int) -> Array:
 class GatherFamily(Indexing):
     """Indices of any shape into one axis of data."""
 
-    name = "gather"
     domain = all_axes
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:

@@ -55,7 +55,6 @@ OFF_THE_AXIS = "IndicesTensor: the sizes must match InputTensor.Sizes for every 
 class GatherElementsFamily(Indexing):
     """Indices of the rank of data; along the axis they have any extent, elsewhere at most that of data."""
 
-    name = "gather_elements"
     domain = all_axes
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("extent",)}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"extent": EXTENTS}

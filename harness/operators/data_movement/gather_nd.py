@@ -59,7 +59,6 @@ class GatherNDFamily(Indexing):
     """Indices that hold tuples of coordinates in their last dimension, after the batch dimensions of data and
     any others."""
 
-    name = "gather_nd"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("outer", "tuple", "batches")}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"batches": BATCHES}
 

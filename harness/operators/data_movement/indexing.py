@@ -181,8 +181,6 @@ class Indexing(Family):
     """Operators whose input `indices` selects along dimensions of another input; `sizes` says how many there
     are to select from."""
 
-    name = "indexing"
-
     def sizes(self, call: Call) -> int | NDArray[np.int64]:
         """Return the size of the indexed dimension, or one size per coordinate of an index tuple."""
         raise NotImplementedError

@@ -108,7 +108,6 @@ def _cut(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
 class Joining(Moving):
     """Several inputs that are alike off an axis; or several outputs that are."""
 
-    name = "joining"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"inputs": ("of", "count", "others")}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Any:

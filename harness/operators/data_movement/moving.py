@@ -24,8 +24,6 @@ class Moving(Family):
     """Data that takes any bits; everything else is an attribute, or an input whose elements are known before
     a run."""
 
-    name = "moving"
-
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shapes that the formula gives."""
         if operator.broken_rule(call) is not None:

@@ -175,8 +175,6 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
     """Indices and updates of one shape, of the rank of data, along the axis of any extent and elsewhere at
     most that of data."""
 
-    name = "scatter_elements"
-
     def extent(self, call: Call) -> int:
         """Return the extent of data along the axis."""
         size = self.sizes(call)
@@ -228,8 +226,6 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
 class ScatterNDFamily(_Values, GatherNDFamily):
     """Indices that hold tuples of coordinates in their last dimension; updates hold a slice of data for
     each."""
-
-    name = "scatter_nd"
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Indices as GatherND has them; updates have the shape that gathering would give."""

@@ -78,7 +78,6 @@ def _axis(call: Call) -> int | None:
 class Selecting(Family):
     """Data of which some elements are given, as many as it turns out."""
 
-    name = "selecting"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"condition": ("length",)}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
@@ -142,8 +141,6 @@ LENGTHS = (
 
 class Reversing(Family):
     """Sequences of their own lengths, in batches."""
-
-    name = "reversing"
 
     def shape(self, operator: Operator, name: str, relation: object, call: Call) -> Shape | None:
         """Return the shape of sequence_lens: a length for each sample of the batch."""

@@ -52,7 +52,6 @@ class Caching(Family):
     """The update by its `length`, a number or `same`, `half`, `longer`, and `unlike`, a batch or another dimension;
     write_indices `each`, `unlike`."""
 
-    name = "caching"
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "length": ("same", "half", "longer"),
         "unlike": ("batch", "last", "rank"),

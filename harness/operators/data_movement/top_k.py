@@ -34,8 +34,6 @@ def wanted(call: Call) -> int:
 class Ranking(Conditioned):
     """One input, one axis and a number; an output of values and one of indices."""
 
-    name = "ranking"
-
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int | tuple[int, ...]]:
         """All axes of rank r: -r to r-1; 1, 2, half, all but one and all elements of the last axis."""
         shape = call.first.shape

@@ -9,18 +9,18 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Expected
 from harness.model.float_formats import FORMATS
 from harness.operators.attention.attention_rules import extents
-from harness.operators.deviations.base import Deviating, by_attributes, deviation, settled
+from harness.operators.deviations.base import Deviating, changed, deviation, settled
 
 # Attention: all keys are open, whatever is_causal says.
-by_attributes("never_causal", is_causal=0)
+changed("never_causal", is_causal=0)
 
 
 # Attention: softmax_precision is not read.
-by_attributes("softmax_in_its_own_type", without=("softmax_precision",))
+changed("softmax_in_its_own_type", without=("softmax_precision",))
 
 
 # Attention: a scale of NaN is one that is left out.
-by_attributes("scaled_as_by_default", without=("scale",))
+changed("scaled_as_by_default", without=("scale",))
 
 
 @deviation

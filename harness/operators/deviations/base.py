@@ -24,7 +24,7 @@ class Deviating(NamedTuple):
     inputs: Mapping[str, Tensor]
     arithmetic: str
 
-    def formula(
+    def again(
         self,
         *,
         inputs: Mapping[str, Tensor] | None = None,
@@ -32,9 +32,9 @@ class Deviating(NamedTuple):
         constants: Mapping[str, Array] | None = None,
         without: tuple[str, ...] = (),
         **attributes: Value,
-    ) -> tuple[Expected, ...]:
-        """Return what the operator's own formula gives with other inputs, element types of outputs, constants or
-        attributes; `without` names attributes that are left out."""
+    ) -> Deviating:
+        """Return the call with other inputs, element types of outputs, constants or attributes; `without` names
+        attributes that are left out."""
         taken = self.inputs if inputs is None else inputs
         kept = {name: value for name, value in self.call.attributes.items() if name not in without}
         call = self.call._replace(
@@ -46,12 +46,24 @@ class Deviating(NamedTuple):
                 **(constants or {}),
             },
         )
-        return self.operator.oracle(call, taken, self.arithmetic)
+        return self._replace(call=call, inputs=taken)
 
-    def having(self, **elements: Array) -> dict[str, Tensor]:
-        """Return the inputs, some with other elements of the same type."""
-        changed = {name: Tensor(self.inputs[name].dtype, array) for name, array in elements.items()}
-        return {**self.inputs, **changed}
+    def formula(self, **changes: Any) -> tuple[Expected, ...]:
+        """Return what the operator's own formula gives; `changes` are those of `again`."""
+        operator, call, inputs, arithmetic = self.again(**changes)
+        return operator.oracle(call, inputs, arithmetic)
+
+    def having(self, **elements: Array | Callable[[Array], Array]) -> dict[str, Tensor]:
+        """Return the inputs, some with other elements of the same type, or with what a function makes of theirs."""
+        inputs = dict(self.inputs)
+        for name, each in elements.items():
+            dtype, array = inputs[name]
+            inputs[name] = Tensor(dtype, each(array) if callable(each) else each)
+        return inputs
+
+    def converted(self, dtype: str) -> dict[str, Tensor]:
+        """Return the inputs as numbers of another type that NumPy has."""
+        return {name: Tensor(dtype, each.array.astype(dtype)) for name, each in self.inputs.items()}
 
     def lacking(self, name: str) -> dict[str, Tensor]:
         """Return the inputs but one."""
@@ -84,14 +96,23 @@ def deviation(formula: Deviation) -> Deviation:
     return formula
 
 
-def by_attributes(name: str, **changes: Any) -> None:
-    """Register under `name` the operator's own formula with other attributes; `without` names those that are left out."""
+def changed(
+    name: str, elements: Mapping[str, Callable[[Array], Array]] | None = None, **changes: Any
+) -> None:
+    """Register under `name` the operator's own formula of another call: with what functions make of the `elements` of
+    inputs, and with `changes` as `Deviating.again` has them, each as it is or as a function of the call."""
 
     def formula(asked: Deviating) -> tuple[Expected, ...]:
-        return asked.formula(**changes)
+        known = {key: each(asked) if callable(each) else each for key, each in changes.items()}
+        return asked.formula(**({"inputs": asked.having(**elements)} if elements else {}), **known)
 
     formula.__name__ = name
     deviation(formula)
+
+
+def low_bits(values: Array) -> Array:
+    """Return what the lower 32 bits of integers stand for."""
+    return values.astype(np.int32).astype(values.dtype)
 
 
 def settled(found: Approx, places: NDArray[np.bool_], value: Any) -> Approx:
@@ -112,7 +133,5 @@ def neighbours(found: Approx) -> list[Float64]:
     return [nearest + step * steps for step in range(-most, most + 1)]
 
 
-@deviation
-def as_if_allowed(asked: Deviating) -> tuple[Expected, ...]:
-    """The operator's own formula."""
-    return asked.formula()
+# The operator's own formula.
+changed("as_if_allowed")

@@ -14,7 +14,7 @@ from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.block_quantised import blockwise, unpacked
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 from harness.operators.deviations.quantised import products_in_pairs
 from harness.operators.formulas import bounded
 
@@ -55,10 +55,8 @@ def scaled_by_rows(asked: Deviating) -> tuple[Expected, ...]:
     return integer_to_float(asked.call, by_rows, asked.arithmetic)
 
 
-@deviation
-def default_zero_points(asked: Deviating) -> tuple[Expected, ...]:
-    """MatMulNBits: as without zero points."""
-    return asked.formula(inputs=asked.lacking("zero_points"))
+# MatMulNBits: as without zero points.
+changed("default_zero_points", inputs=lambda asked: asked.lacking("zero_points"))
 
 
 @deviation
@@ -76,18 +74,13 @@ def rows_by_a_vector(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(inputs={"A": rows, "B": b}, transA=0)
 
 
-@deviation
-def whole_inverse_scale(asked: Deviating) -> tuple[Expected, ...]:
-    """QLinearSoftmax: quantised by the integer part of 1 / y_scale."""
-    scale = asked.inputs["y_scale"].array
-    return asked.formula(inputs=asked.having(y_scale=np.float32(1) / np.floor(np.float32(1) / scale)))
+# QLinearSoftmax: quantised by the integer part of 1 / y_scale.
+changed("whole_inverse_scale", {"y_scale": lambda scale: np.float32(1) / np.floor(np.float32(1) / scale)})
 
 
-@deviation
-def plain_scores(asked: Deviating) -> tuple[Expected, ...]:
-    """GroupQueryAttention: without rotation, softcap, smooth softmax, head_sink and window."""
-    inputs = asked.lacking("head_sink")
-    return asked.formula(inputs=inputs, do_rotary=0, softcap=0.0, smooth_softmax=-1, local_window_size=-1)
+# GroupQueryAttention: without rotation, softcap, smooth softmax, head_sink and window.
+_PLAIN: dict[str, Any] = {"do_rotary": 0, "softcap": 0.0, "smooth_softmax": -1, "local_window_size": -1}
+changed("plain_scores", inputs=lambda asked: asked.lacking("head_sink"), **_PLAIN)
 
 
 @deviation
@@ -104,16 +97,13 @@ def bias_behind(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # QMoE: as with normalize_routing_weights.
-by_attributes("always_normalised", normalize_routing_weights=1)
+changed("always_normalised", normalize_routing_weights=1)
 
 
-@deviation
-def positive_weights(asked: Deviating) -> tuple[Expected, ...]:
-    """QMoE: experts whose weight is not greater than 1e-8 are left out."""
-    given = asked.inputs["router_weights"].array
-    return asked.formula(
-        inputs=asked.having(router_weights=np.where(given > 1e-8, given, given.dtype.type(0)))
-    )
+# QMoE: experts whose weight is not greater than 1e-8 are left out.
+changed(
+    "positive_weights", {"router_weights": lambda given: np.where(given > 1e-8, given, given.dtype.type(0))}
+)
 
 
 @deviation
@@ -158,19 +148,18 @@ def squares_that_wrap(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def first_of_keys(asked: Deviating) -> tuple[Expected, ...]:
     """LabelEncoder: the first of keys that are alike."""
-    tables: dict[str, Any] = {
-        name: value[::-1] for name, value in asked.call.attributes.items() if isinstance(value, tuple)
-    }
-    return asked.formula(**tables)
+    return _with_tables(asked, slice(None, None, -1))
 
 
 @deviation
 def first_imputed_value(asked: Deviating) -> tuple[Expected, ...]:
     """Imputer: the first imputed value for each column."""
-    tables: dict[str, Any] = {
-        name: value[:1] for name, value in asked.call.attributes.items() if isinstance(value, tuple)
-    }
-    return asked.formula(**tables)
+    return _with_tables(asked, slice(1))
+
+
+def _with_tables(asked: Deviating, part: slice) -> tuple[Expected, ...]:
+    tables = {name: value for name, value in asked.call.attributes.items() if isinstance(value, tuple)}
+    return asked.formula(**{name: value[part] for name, value in tables.items()})
 
 
 @deviation
@@ -190,13 +179,16 @@ def input_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def difference_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     """DequantizeLinear of int32: x - x_zero_point, which wraps, times x_scale."""
-    x, zero = asked.inputs["x"], asked.inputs["x_zero_point"]
-    axis = asked.call.parameter("axis", 0)
-    shape = [-1 if n == axis % x.array.ndim else 1 for n in range(x.array.ndim)] if zero.array.ndim else []
-    with np.errstate(over="ignore"):
-        wrapped = x.array - zero.array.reshape(shape)
-    zeros = Tensor("int32", np.zeros_like(zero.array))
-    return asked.formula(inputs={**asked.inputs, "x": Tensor("int32", wrapped), "x_zero_point": zeros})
+    x, zero = asked.inputs["x"].array, asked.inputs["x_zero_point"].array
+    wrapped = x - zero.reshape(_along_axis(asked, zero))
+    return asked.formula(inputs=asked.having(x=wrapped, x_zero_point=np.zeros_like(zero)))
+
+
+def _along_axis(asked: Deviating, values: Array) -> list[int]:
+    """Return the shape in which values for the slices of DequantizeLinear's axis are broadcast to x."""
+    rank = len(asked.call.first.shape)
+    axis = asked.call.parameter("axis", 0) % rank if values.ndim else 0
+    return [-1 if n == axis else 1 for n in range(rank)] if values.ndim else []
 
 
 @deviation
@@ -226,11 +218,7 @@ def divided_by_the_kernel(asked: Deviating) -> tuple[Expected, ...]:
 def difference_of_floats(asked: Deviating) -> tuple[Expected, ...]:
     """DequantizeLinear of int32: x and x_zero_point become float32 before they are subtracted."""
     x, zero = (asked.inputs[name].array.astype(np.float32) for name in ("x", "x_zero_point"))
-    shape = (
-        [-1 if n == asked.call.parameter("axis", 0) % x.ndim else 1 for n in range(x.ndim)]
-        if zero.ndim
-        else []
-    )
+    shape = _along_axis(asked, zero)
     difference = Tensor("float32", x - zero.reshape(shape))
 
     def scaled(x: Bounded, x_scale: Bounded) -> Bounded:
@@ -242,13 +230,11 @@ def difference_of_floats(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # MultiHeadAttention: unidirectional is not seen.
-by_attributes("both_directions", unidirectional=0)
+changed("both_directions", unidirectional=0)
 
 
-@deviation
-def growing_buffer(asked: Deviating) -> tuple[Expected, ...]:
-    """MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; unidirectional is not seen."""
-    return asked.formula(inputs=asked.lacking("past_sequence_length"), unidirectional=0)
+# MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; unidirectional is not seen.
+changed("growing_buffer", inputs=lambda asked: asked.lacking("past_sequence_length"), unidirectional=0)
 
 
 @deviation
@@ -304,6 +290,7 @@ def filter_with_channels_last(asked: Deviating) -> tuple[Expected, ...]:
     before, more = tuple(asked.call.parameter("pads", (0, 0, 0, 0))), max(asked.inputs["W"].array.shape) * 4
     found = asked.approx(
         inputs=asked.having(W=turned),
+        auto_pad=asked.call.parameter("auto_pad").replace("VALID", "NOTSET"),
         pads=(*before[:2], *(pad + more for pad in before[2:])),
     )
     kept = tuple(slice(extent) for extent in shape)

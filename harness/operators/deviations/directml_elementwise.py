@@ -8,14 +8,14 @@ from harness.model.case import Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected
 from harness.model.float_formats import FORMATS, decode, encode
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 
 
 @deviation
 def holds_below_max_first(asked: Deviating) -> tuple[Expected, ...]:
     """Clip: min(input, max), then the greater of that and min."""
-    low, high = asked.inputs["min"], asked.inputs["max"]
-    return asked.formula(inputs=asked.having(max=np.maximum(low.array, high.array)))
+    low = asked.inputs["min"].array
+    return asked.formula(inputs=asked.having(max=lambda high: np.maximum(low, high)))
 
 
 @deviation
@@ -27,11 +27,11 @@ def gelu_by_erf(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # ThresholdedRelu: a threshold that is NaN lets all elements pass.
-by_attributes("passes_all", alpha=float("-inf"))
+changed("passes_all", alpha=float("-inf"))
 
 
 # IsInf: as if both infinities were asked for.
-by_attributes("detects_both_infinities", detect_negative=1, detect_positive=1)
+changed("detects_both_infinities", detect_negative=1, detect_positive=1)
 
 
 @deviation
@@ -60,8 +60,7 @@ def cast_as_alone(asked: Deviating) -> tuple[Expected, ...]:
     if to == "float16" and source != "float16":
         return float16_toward_zero(asked)
     if to.startswith("uint") and DTYPES[source].is_float:
-        positive = Tensor(source, np.maximum(asked.inputs["input"].array, 0))
-        return asked.formula(inputs={"input": positive})
+        return asked.formula(inputs=asked.having(input=lambda given: np.maximum(given, 0)))
     return asked.formula()
 
 

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected, OneOf
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
-
-
-def with_low_bits(inputs: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """Return inputs, one of them cut to its lower 32 bits."""
-    given = inputs[name]
-    return {**inputs, name: Tensor(given.dtype, given.array.astype(np.int32).astype(given.array.dtype))}
+from harness.operators.deviations.base import Deviating, changed, deviation, low_bits
 
 
 @deviation
 def low_bits_of_k(asked: Deviating) -> tuple[Expected, ...]:
     """EyeLike and Trilu: the diagonal that the lower 32 bits of k name."""
     if "k" in asked.inputs:
-        return asked.formula(inputs=with_low_bits(asked.inputs, "k"))
-    return asked.formula(k=int(np.int64(asked.call.parameter("k")).astype(np.int32)))
+        return asked.formula(inputs=asked.having(k=low_bits))
+    return asked.formula(k=int(low_bits(np.array(asked.call.parameter("k")))))
 
 
-@deviation
-def low_bits_of_indices(asked: Deviating) -> tuple[Expected, ...]:
-    """OneHot: the class that the lower 32 bits of an index name."""
-    return asked.formula(inputs=with_low_bits(asked.inputs, "indices"))
+# OneHot: the class that the lower 32 bits of an index name.
+changed("low_bits_of_indices", {"indices": low_bits})
 
 
 @deviation
@@ -41,18 +31,8 @@ def counts_steps_of_cut_quotient(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(Tensor(dtype, np.array([start + n * delta for n in range(count)], dtype))),)
 
 
-@deviation
-def nothing_by_a_step_of_0(asked: Deviating) -> tuple[Expected, ...]:
-    """Range: no element."""
-    dtype = asked.inputs["start"].dtype
-    return (Exact(Tensor(dtype, np.array([], dtype))),)
-
-
-@deviation
-def scalar_as_vector(asked: Deviating) -> tuple[Expected, ...]:
-    """NonZero: a scalar is taken for a vector of one element."""
-    given = asked.inputs["X"]
-    return asked.formula(inputs={"X": Tensor(given.dtype, given.array.reshape(1))})
+# NonZero: a scalar is taken for a vector of one element.
+changed("scalar_as_vector", {"X": lambda x: x.reshape(1)})
 
 
 @deviation
@@ -99,11 +79,11 @@ def pads_before_as_unsigned(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # Pad: with NaN, whatever `value` says.
-by_attributes("pads_with_nan", value=float("nan"))
+changed("pads_with_nan", value=float("nan"))
 
 
 # Pad: with the largest number of float32.
-by_attributes("pads_with_largest", value=float(np.finfo(np.float32).max))
+changed("pads_with_largest", value=float(np.finfo(np.float32).max))
 
 
 @deviation
@@ -121,12 +101,8 @@ def shorter_shape_with_leading_1s(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(Tensor(found.dtype, found.tensor.array.reshape(indices.array.shape))),)
 
 
-@deviation
-def first_rows_alone(asked: Deviating) -> tuple[Expected, ...]:
-    """ConcatFromSequence: of each tensor as much as one that has a single row along its first axis."""
-    return asked.formula(
-        inputs={name: Tensor(each.dtype, each.array[:1]) for name, each in asked.inputs.items()}
-    )
+# ConcatFromSequence: of each tensor as much as one that has a single row along its first axis.
+changed("first_rows_alone", inputs=lambda asked: asked.having(**dict.fromkeys(asked.inputs, lambda x: x[:1])))
 
 
 @deviation

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from math import ceil, prod
+from typing import Any
 
 import numpy as np
 
-from harness.model.case import Tensor, Value
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 from harness.operators.pooling.unpooling import unpooled
 from harness.operators.pooling.windows import window
 
@@ -27,8 +28,7 @@ def rounds_windows_up(asked: Deviating) -> tuple[Expected, ...]:
     for n, extent in enumerate(spatial):
         room = extent + given.pads[n] + given.pads[n + count] - given.reach[n]
         ends.append(given.pads[n + count] + ceil(room / given.strides[n]) * given.strides[n] - room)
-    padded: dict[str, Value] = {"auto_pad": "NOTSET", "ceil_mode": 0, "pads": (*given.pads[:count], *ends)}
-    again = asked._replace(call=call._replace(attributes={**call.attributes, **padded}))
+    again = asked.again(auto_pad="NOTSET", ceil_mode=0, pads=(*given.pads[:count], *ends))
     return from_the_least(again) if asked.operator.name == "MaxPool" else again.formula()
 
 
@@ -54,10 +54,10 @@ def _at_least(tensor: Tensor, least: float) -> Tensor:
     return Tensor(tensor.dtype, np.fmax(tensor.array, tensor.array.dtype.type(least)))
 
 
-@deviation
-def half_pixel(asked: Deviating) -> tuple[Expected, ...]:
-    """RoiAlign: shifted by half a pixel."""
-    return asked.formula(coordinate_transformation_mode="half_pixel")
+_HALF_PIXEL: dict[str, Any] = {"coordinate_transformation_mode": "half_pixel"}
+
+# RoiAlign: shifted by half a pixel.
+changed("half_pixel", **_HALF_PIXEL)
 
 
 @deviation
@@ -84,9 +84,7 @@ def last_batch_for_others(asked: Deviating) -> tuple[Expected, ...]:
         rois[:, 0] = _batches(rois[:, 0], last)
         return asked.formula(inputs={**inputs, "rois": Tensor(inputs["rois"].dtype, rois)})
     inputs["batch_indices"] = Tensor("int64", _batches(inputs["batch_indices"].array, last))
-    return (
-        half_pixel(asked._replace(inputs=inputs)) if asked.call.opset < 16 else asked.formula(inputs=inputs)
-    )
+    return asked.formula(inputs=inputs, **(_HALF_PIXEL if asked.call.opset < 16 else {}))
 
 
 def _batches(given: Array, last: int) -> Array:

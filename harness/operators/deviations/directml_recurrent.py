@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -40,14 +41,12 @@ def infinite_softplus(asked: Deviating) -> tuple[Expected, ...]:
         batch = x.array.shape[1 - asked.call.parameter("layout", 0)]
         least = np.finfo(x.array.dtype).smallest_subnormal  # infinity times this is no NaN
         inputs["initial_c"] = Tensor(x.dtype, np.full((len(r), batch, r.shape[2]), least))
-    changed: dict[str, Value] = {
+    changed: dict[str, Any] = {
         "activations": tuple("Affine" if name == "Softplus" else name for name in names),
         "activation_alpha": _floats(0.0 if name == "Softplus" else FUNCTIONS[name].alpha for name in names),
         "activation_beta": _floats(np.inf if name == "Softplus" else FUNCTIONS[name].beta for name in names),
     }
-    again = asked._replace(
-        inputs=inputs, call=asked.call._replace(attributes={**asked.call.attributes, **changed})
-    )
+    again = asked.again(inputs=inputs, **changed)
     given = not_clipped(again) if again.call.parameter("clip") is not None else again.formula()
     return tuple(_known(found) for found in given if isinstance(found, Approx))
 

@@ -7,7 +7,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Exact, Expected
 from harness.model.float_formats import FORMATS, Float64, decode
-from harness.operators.base import TensorType, Undefined
+from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, arithmetic
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.image.resampling import NEAREST, given, taken, weighted
@@ -110,8 +110,7 @@ def _line(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def stretched(asked: Deviating) -> tuple[Expected, ...]:
     """Resize: keep_aspect_ratio_policy is not read."""
-    attributes = {**asked.call.attributes, "keep_aspect_ratio_policy": "stretch"}
-    again = asked._replace(call=asked.call._replace(attributes=attributes))
+    again = asked.again(keep_aspect_ratio_policy="stretch")
     return halved_before(again) if asked.call.parameter("antialias") else again.formula()
 
 
@@ -125,13 +124,10 @@ def extents_without_roi(asked: Deviating) -> tuple[Expected, ...]:
     shape = asked.inputs["X"].array.shape
     axes = asked.call.parameter("axes") or range(len(shape))
     sizes = np.floor(np.array([shape[axis] for axis in axes]) * scales).astype(np.int64)
-    inputs = asked.lacking("scales")
-    inputs["sizes"] = Tensor("int64", sizes)
-    types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
-    constants = {name: each for name, each in asked.call.constants.items() if name != "scales"}
-    call = asked.call._replace(inputs=types, constants={**constants, "sizes": sizes})
-    again = asked._replace(call=call, inputs=inputs)
-    return line_of_earlier_neighbours(again) if call.parameter("mode") == "linear" else again.formula()
+    inputs = {**asked.lacking("scales"), "sizes": Tensor("int64", sizes)}
+    again = asked.again(inputs=inputs, constants={"sizes": sizes})
+    linear = asked.call.parameter("mode") == "linear"
+    return line_of_earlier_neighbours(again) if linear else again.formula()
 
 
 @deviation
@@ -144,9 +140,7 @@ def part_of_one_element(asked: Deviating) -> tuple[Expected, ...]:
     extents = np.array(asked.inputs["X"].array.shape[-len(starts) :])
     wide = np.maximum(ends, starts + 1 / np.maximum(extents - 1, 1))
     changed = np.concatenate([starts, wide]).astype(np.float32)
-    return asked.formula(
-        inputs={**asked.inputs, "roi": Tensor("float32", changed)}, constants={"roi": changed}
-    )
+    return asked.formula(inputs=asked.having(roi=changed), constants={"roi": changed})
 
 
 @deviation
@@ -158,8 +152,7 @@ def modes_by_other_names(asked: Deviating) -> tuple[Expected, ...]:
         found["nearest_mode"] = "round_prefer_floor"
     if asked.operator.name == "Upsample" and found["mode"] == "linear":
         found["coordinate_transformation_mode"] = "half_pixel"
-    call = asked.call._replace(attributes={**asked.call.attributes, **found})
-    return asked._replace(call=call).formula()
+    return asked.formula(**found)
 
 
 # nearest: X[floor(x_original - 1 / 2)] = X[round_prefer_ceil(x_original) - 1]

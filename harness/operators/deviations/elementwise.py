@@ -12,7 +12,7 @@ from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import MINIFLOATS, decode, encode_minifloat
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, tanh
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 from harness.operators.elementwise.casting import converted
 from harness.operators.elementwise.round import TOWARD_ZERO
 from harness.operators.formulas import bounded
@@ -21,19 +21,18 @@ from harness.operators.formulas import bounded
 @deviation
 def remainder_in_float64(asked: Deviating) -> tuple[Expected, ...]:
     """Mod: integers become float64, and their fmod an integer again."""
-    dtype = asked.call.first.dtype
-    with np.errstate(all="ignore"):
-        found = np.fmod(*(each.array.astype(np.float64) for each in asked.inputs.values()))
-        return (Exact(Tensor(dtype, found.astype(asked.call.first.dtype))),)
+    return _in_float64(asked, np.fmod)
 
 
 @deviation
 def power_in_float64(asked: Deviating) -> tuple[Expected, ...]:
     """Pow: integers become float64, and their power an integer again."""
-    dtype = asked.call.first.dtype
-    x, y = (each.array.astype(np.float64) for each in asked.inputs.values())
-    with np.errstate(all="ignore"):
-        return (Exact(Tensor(dtype, np.power(x, y).astype(dtype))),)
+    return _in_float64(asked, np.power)
+
+
+def _in_float64(asked: Deviating, function: np.ufunc) -> tuple[Expected, ...]:
+    found = function(*(each.array for each in asked.converted("float64").values()))
+    return (Exact(Tensor(asked.call.first.dtype, found.astype(asked.call.first.dtype))),)
 
 
 @deviation
@@ -49,10 +48,9 @@ def shrunk_in_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Shrink: input, what is compared and what is added in float32."""
     dtype = asked.call.first.dtype
     bias, lambd = (np.float32(asked.call.parameter(name)) for name in ("bias", "lambd"))
-    with np.errstate(all="ignore"):
-        x = asked.inputs["input"].array.astype(np.float32)
-        found = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, np.float32(0)))
-        return (Exact(Tensor(dtype, found.astype(dtype))),)
+    x = asked.inputs["input"].array.astype(np.float32)
+    found = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, np.float32(0)))
+    return (Exact(Tensor(dtype, found.astype(dtype))),)
 
 
 @deviation
@@ -62,10 +60,9 @@ def floor_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     exact = asked.exact()
     x = asked.inputs["X"]
     magnitude = np.abs(x.array.astype(np.float32))
-    with np.errstate(all="ignore"):
-        floor = np.where(magnitude < 2.0**31, np.floor(magnitude), np.float32(-(2.0**31)))
-        step = (magnitude - floor >= 0.5) if asked.call.variant != TOWARD_ZERO else np.False_
-        found = (np.where(x.array < 0, np.float32(-1), np.float32(1)) * (floor + step)).astype(x.array.dtype)
+    floor = np.where(magnitude < 2.0**31, np.floor(magnitude), np.float32(-(2.0**31)))
+    step = (magnitude - floor >= 0.5) if asked.call.variant != TOWARD_ZERO else np.False_
+    found = (np.where(x.array < 0, np.float32(-1), np.float32(1)) * (floor + step)).astype(x.array.dtype)
     return (OneOf((exact.tensor, Tensor(x.dtype, found))),)
 
 
@@ -131,7 +128,7 @@ def halves_away_from_zero(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # CastLike: as if no `round_mode` were given.
-by_attributes("powers_rounded_up", round_mode="up")
+changed("powers_rounded_up", round_mode="up")
 
 
 @deviation

@@ -11,7 +11,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, beyond, deviation, neighbours
+from harness.operators.deviations.base import Deviating, beyond, changed, deviation, neighbours
 from harness.operators.normalization.softmaxes import FLATTENING
 
 
@@ -47,12 +47,8 @@ def of_two_inputs(asked: Deviating) -> tuple[Expected, ...]:
     return _given(asked, inputs={a: Tensor(one.dtype, x), b: Tensor(one.dtype, y)})
 
 
-@deviation
-def compared_in_float64(asked: Deviating) -> tuple[Expected, ...]:
-    """Comparisons of int64 as float64."""
-    return asked.formula(
-        inputs={name: Tensor("float64", each.array.astype(np.float64)) for name, each in asked.inputs.items()}
-    )
+# Comparisons of int64 as float64.
+changed("compared_in_float64", inputs=lambda asked: asked.converted("float64"))
 
 
 @deviation
@@ -75,11 +71,8 @@ def cells_not_clipped(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def factors_in_float16(asked: Deviating) -> tuple[Expected, ...]:
     """MatMul: both factors are rounded to float16."""
-    narrow = {
-        name: Tensor("float32", each.array.astype(np.float16).astype(np.float32))
-        for name, each in asked.inputs.items()
-    }
-    return _given(asked, inputs=narrow)
+    narrow = asked._replace(inputs=asked.converted("float16"))
+    return _given(asked, inputs=narrow.converted("float32"))
 
 
 @deviation
@@ -94,8 +87,7 @@ def pads_of_the_first_axes(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def power_of_integers_in_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Pow: integers in float32."""
-    given = {name: Tensor("float32", each.array.astype(np.float32)) for name, each in asked.inputs.items()}
-    found = asked.approx(inputs=given, outputs=("float32",))
+    found = asked.approx(inputs=asked.converted("float32"), outputs=("float32",))
     dtype = asked.inputs["X"].dtype
     return (OneOf(tuple(Tensor(dtype, _stored(each, dtype)) for each in neighbours(found))),)
 

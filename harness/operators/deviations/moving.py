@@ -9,7 +9,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Exact, Expected
 from harness.operators.data_movement.slicing import INT_MAX, LEAST
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 
 
 @deviation
@@ -47,11 +47,8 @@ def int_max_ends_before_the_first(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(inputs={**asked.inputs, "ends": Tensor("int64", held)})
 
 
-@deviation
-def places_of_a_vector(asked: Deviating) -> tuple[Expected, ...]:
-    """NonZero: a scalar is a vector of one element."""
-    x = asked.inputs["X"]
-    return asked.formula(inputs={"X": Tensor(x.dtype, x.array.reshape(-1))})
+# NonZero: a scalar is a vector of one element.
+changed("places_of_a_vector", {"X": lambda x: x.reshape(-1)})
 
 
 @deviation
@@ -77,33 +74,25 @@ def triangle_beyond_64_bits(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # ScatterElements, ScatterND: updates replace, whatever reduction says.
-by_attributes("replaced", reduction="none")
+changed("replaced", reduction="none")
 
 
-@deviation
-def outputs_as_parts(asked: Deviating) -> tuple[Expected, ...]:
-    """Split: as many equal parts as there are outputs."""
-    return asked.formula(num_outputs=len(asked.call.outputs))
+# Split: as many equal parts as there are outputs.
+changed("outputs_as_parts", num_outputs=lambda asked: len(asked.call.outputs))
 
 
-@deviation
-def ones_for_negative_extents(asked: Deviating) -> tuple[Expected, ...]:
-    """Expand: a dimension below 0 is 1."""
-    shape = asked.inputs["shape"].array
-    return asked.formula(inputs=asked.having(shape=np.where(shape < 0, 1, shape).astype(shape.dtype)))
+# Expand: a dimension below 0 is 1.
+changed(
+    "ones_for_negative_extents", {"shape": lambda shape: np.where(shape < 0, 1, shape).astype(shape.dtype)}
+)
 
 
-@deviation
-def first_position(asked: Deviating) -> tuple[Expected, ...]:
-    """Sequences: of several positions the first."""
-    return asked.formula(inputs=asked.having(position=asked.inputs["position"].array.reshape(-1)[0]))
+# Sequences: of several positions the first.
+changed("first_position", {"position": lambda position: position.reshape(-1)[0]})
 
 
-@deviation
-def flat_sizes(asked: Deviating) -> tuple[Expected, ...]:
-    """SplitToSequence: split in one dimension."""
-    split = asked.inputs["split"].array
-    return asked.formula(inputs=asked.having(split=split.reshape(-1)))
+# SplitToSequence: split in one dimension.
+changed("flat_sizes", {"split": lambda split: split.reshape(-1)})
 
 
 @deviation

@@ -9,8 +9,11 @@ import numpy as np
 
 from harness.model.expected import Approx, Expected
 from harness.operators.bounded import Bounded, converted, number
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 from harness.operators.formulas import bounded
+
+# BatchNormalization: 1 / sqrt(-inf) is 0, as that of inf is.
+changed("roots_of_either_infinity", epsilon=np.inf)
 
 
 @deviation
@@ -51,14 +54,13 @@ def sum_of_exponentials_above_zero(asked: Deviating) -> tuple[Expected, ...]:
     line = (
         x.reshape(prod(x.shape[: axis % x.ndim]), -1) if asked.call.opset < 13 else np.moveaxis(x, axis, -1)
     )
-    with np.errstate(invalid="ignore"):
-        greatest = line[..., :1]
-        for number in range(1, line.shape[-1]):
-            each = line[..., number : number + 1]
-            greatest = np.where(each > greatest, each, greatest)
-        total = np.exp(line - greatest).sum(-1, keepdims=True)
-        total = np.where(total >= _LEAST, total, _LEAST)
-        found = line - greatest - np.log(total)
+    greatest = line[..., :1]
+    for place in range(1, line.shape[-1]):
+        each = line[..., place : place + 1]
+        greatest = np.where(each > greatest, each, greatest)
+    total = np.exp(line - greatest).sum(-1, keepdims=True)
+    total = np.where(total >= _LEAST, total, _LEAST)
+    found = line - greatest - np.log(total)
     found = found.reshape(x.shape) if asked.call.opset < 13 else np.moveaxis(found, -1, axis)
     spread = np.abs(np.where(np.isfinite(found), found, 0.0))
     return (Approx("float64", found, 8 * np.spacing(np.maximum(spread, 64.0))),)

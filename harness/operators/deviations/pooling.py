@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil, inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,11 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 from harness.operators.pooling.windows import Window, window
 
 # Pooling: auto_pad VALID stands for pads of 0, with which ceil_mode adds a window that does not fit.
-by_attributes("valid_as_pads_of_zero", auto_pad="NOTSET", without=("pads",))
+changed("valid_as_pads_of_zero", auto_pad="NOTSET", without=("pads",))
 
 
 @deviation
@@ -61,15 +61,12 @@ def _before(found: Expected, lost: NDArray[np.bool_], before: int, plane: int) -
     )
 
 
-@deviation
-def same_without_dilations(asked: Deviating) -> tuple[Expected, ...]:
-    """Pooling: pads of SAME are those of a kernel without dilations, (ceil(extent / stride) - 1) stride + kernel -
-    extent."""
+def _same(asked: Deviating, extents: tuple[int, ...], least: float = -inf) -> tuple[Expected, ...]:
+    """Pad by (ceil(extent / stride) - 1) stride + kernel - extent, at least so many."""
     call = asked.call
-    extents = call.first.shape[2:]
     strides = call.parameter("strides") or (1,) * len(extents)
     totals = [
-        (ceil(extent / stride) - 1) * stride + size - extent
+        int(max(least, (ceil(extent / stride) - 1) * stride + size - extent))
         for extent, stride, size in zip(extents, strides, call.parameter("kernel_shape"), strict=True)
     ]
     lower = call.parameter("auto_pad") == "SAME_LOWER"
@@ -78,6 +75,44 @@ def same_without_dilations(asked: Deviating) -> tuple[Expected, ...]:
         raise Undefined("windows that begin inside")
     ends = [total - begin for total, begin in zip(totals, begins, strict=True)]
     return asked.formula(auto_pad="NOTSET", pads=(*begins, *ends))
+
+
+@deviation
+def same_without_dilations(asked: Deviating) -> tuple[Expected, ...]:
+    """Pooling: pads of SAME are those of a kernel without dilations."""
+    return _same(asked, asked.call.first.shape[2:])
+
+
+@deviation
+def same_without_dilations_nhwc(asked: Deviating) -> tuple[Expected, ...]:
+    """NhwcMaxPool: the same with the channels last."""
+    return _same(asked, asked.call.first.shape[1:-1])
+
+
+@deviation
+def same_of_the_last_axes(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearAveragePool with the channels last: pads of SAME are those of the extents behind the first two axes."""
+    return _same(asked, asked.call.first.shape[2:], 0)
+
+
+@deviation
+def blocks_of_all_that_dilations_span(asked: Deviating) -> tuple[Expected, ...]:
+    """Col2Im: the channels of the input are divided as if a block had (block - 1) * dilation + 1 elements along each axis."""
+    call, x = asked.call, asked.inputs["input"]
+    block, dilations = call.parameter("block_shape"), call.parameter("dilations")
+    count = len(block)
+    pads = call.parameter("pads") or (0,) * 2 * count
+    wide = [(size - 1) * step + 1 for size, step in zip(block, dilations, strict=True)]
+    ends = [
+        end + step * (size - narrow)
+        for end, step, size, narrow in zip(pads[count:], dilations, wide, block, strict=True)
+    ]
+    channels = ceil(x.array.shape[1] / prod(wide))
+    filled = np.pad(x.array, [(0, 0), (0, channels * prod(wide) - x.array.shape[1]), (0, 0)])
+    taken = {**asked.having(block_shape=np.array(wide)), "input": Tensor(x.dtype, filled)}
+    found = asked.approx(inputs=taken, pads=(*pads[:count], *ends))
+    rest = [(0, 0), (0, x.array.shape[1] // prod(block) - channels), *[(0, 0)] * count]
+    return (Approx(found.dtype, np.pad(found.value, rest), np.pad(found.bound, rest)),)
 
 
 @deviation
@@ -132,11 +167,10 @@ def _with_windows_behind(asked: Deviating, mean: float) -> tuple[Expected, ...]:
     return (Approx(found.dtype, value, np.pad(found.bound, spread)),)
 
 
-@deviation
-def scores_above_the_threshold(asked: Deviating) -> tuple[Expected, ...]:
-    """NonMaxSuppression: a box is selected where score > score_threshold, which is at least the next float32."""
-    least = asked.inputs["score_threshold"].array
-    return asked.formula(inputs=asked.having(score_threshold=np.nextafter(least, np.float32(np.inf))))
+# NonMaxSuppression: a box is selected where score > score_threshold, which is at least the next float32.
+changed(
+    "scores_above_the_threshold", {"score_threshold": lambda least: np.nextafter(least, np.float32(np.inf))}
+)
 
 
 @deviation
@@ -153,11 +187,9 @@ def regions_of_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(inputs=asked.having(rois=held.astype(rois.dtype)))
 
 
-@deviation
-def mode_in_lower_case(asked: Deviating) -> tuple[Expected, ...]:
-    """RoiAlign: mode without regard to case."""
-    return asked.formula(mode=str(asked.call.parameter("mode")).lower())
+# RoiAlign: mode without regard to case.
+changed("mode_in_lower_case", mode=lambda asked: str(asked.call.parameter("mode")).lower())
 
 
 # RoiAlign: any coordinate_transformation_mode but half_pixel is output_half_pixel.
-by_attributes("output_half_pixel", coordinate_transformation_mode="output_half_pixel")
+changed("output_half_pixel", coordinate_transformation_mode="output_half_pixel")

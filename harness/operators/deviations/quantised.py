@@ -15,9 +15,10 @@ from harness.model.expected import Exact, Expected
 from harness.operators.base import Call
 from harness.operators.contrib.attentions import qattention
 from harness.operators.contrib.integer_products import dynamic_matmul, integer_to_float, qgemm
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 from harness.operators.formulas import decided
 from harness.operators.pooling.windows import window
+from harness.operators.products.convolutions import windows
 from harness.operators.quantization.quantised import COLUMNS, ROWS, requantized
 from harness.operators.quantization.quantising import spread
 
@@ -97,14 +98,8 @@ def _columns(x: Array, w: Array, zero: Array, call: Call) -> Array:
     count = len(found.kernel)
     spread = [(0, 0), (0, 0), *zip(found.pads[:count], found.pads[count:], strict=True)]
     padded = np.pad(x, spread, constant_values=zero)
-    view = np.lib.stride_tricks.sliding_window_view(padded, found.reach, axis=tuple(range(2, x.ndim)))
-    taken = (
-        slice(None),
-        slice(None),
-        *(slice(None, None, s) for s in found.strides),
-        *(slice(None, None, d) for d in found.dilations),
-    )
-    turned = np.moveaxis(view[taken], range(2, 2 + count), range(-count, 0))
+    view = windows(padded, found.kernel, found.strides, found.dilations)
+    turned = np.moveaxis(view, range(2, 2 + count), range(-count, 0))
     return np.asarray(
         turned.reshape(len(x), -1, w.shape[1], prod(found.kernel), prod(turned.shape[2 + count :]))
     )
@@ -126,10 +121,8 @@ def _less_zero_points(products: Array, a: Array, b: Array, za: Array, zb: Array)
     return np.asarray(corrected + a.shape[-1] * za * zb)
 
 
-@deviation
-def without_zero_point(asked: Deviating) -> tuple[Expected, ...]:
-    """QuantizeLinear: as if no zero point were given."""
-    return asked.formula(inputs=asked.lacking("y_zero_point"))
+# QuantizeLinear: as if no zero point were given.
+changed("without_zero_point", inputs=lambda asked: asked.lacking("y_zero_point"))
 
 
 @deviation

@@ -13,15 +13,15 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 from harness.operators.deviations.quantised import products_in_pairs, windows_in_pairs
 
 # QLinearConv: the scales of the weights on axis 0, whatever the axis is.
-by_attributes("scales_of_output_channels", axis=0)
+changed("scales_of_output_channels", axis=0)
 
 
 # QLinearMatMul: the scales of B as those of its columns, whatever their axis is.
-by_attributes("scales_of_the_columns_of_b", axis_b=1)
+changed("scales_of_the_columns_of_b", axis_b=1)
 
 
 @deviation
@@ -56,13 +56,17 @@ def scale_of_a_convolution(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # QGemm: the scale of C as a_scale * b_scale.
-by_attributes("scale_of_the_product", sc=float(np.float32(0.03) * np.float32(0.07)))
+changed("scale_of_the_product", sc=float(np.float32(0.03) * np.float32(0.07)))
 
 
 @deviation
 def whole_reciprocal_scale(asked: Deviating) -> tuple[Expected, ...]:
-    """QLinearSoftmax: y = round(softmax(x) * floor(1 / y_scale)) + y_zero_point"""
-    return asked.formula(sy=float(1 / np.floor(1 / np.float32(asked.call.parameter("sy")))))
+    """QuantizeLinear in QLinearSoftmax: y = round(x * floor(1 / y_scale)) + y_zero_point"""
+
+    def whole(scale: Array) -> Array:
+        return np.asarray(1 / np.floor(1 / scale.astype(np.float32)), scale.dtype)
+
+    return asked.formula(inputs=asked.having(y_scale=whole))
 
 
 @deviation
@@ -105,7 +109,7 @@ def _quotients_of_a_table(asked: Deviating) -> Array:
 
 
 # ArgMax of the integers, of which the scale is forgotten.
-by_attributes("order_of_integers", s=1.0)
+changed("order_of_integers", s=1.0)
 
 
 @deviation
@@ -164,46 +168,40 @@ def activations_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
     numbers = given.array.astype(np.float32)
     shape = numbers.shape
     parts = numbers.reshape(-1, min(block if isinstance(block, int) and block else 32, shape[-1]))
-    with np.errstate(all="ignore"):
-        most = np.max(np.abs(parts), axis=1, keepdims=True, initial=0).astype(np.float32)
-        held = np.where(most > 0, np.rint(parts * (np.float32(127) / most)) * (most / np.float32(127)), 0)
+    most = np.max(np.abs(parts), axis=1, keepdims=True, initial=0).astype(np.float32)
+    held = np.where(most > 0, np.rint(parts * (np.float32(127) / most)) * (most / np.float32(127)), 0)
     return asked.formula(inputs=asked.having(A=held.astype(given.array.dtype).reshape(shape)))
 
 
 # LayerNormalization whatever the exponent of Pow is, and whichever of X and its mean is subtracted.
-by_attributes("variance_of_squares", two=2.0, square=("d", "two"), power="Pow", centred=("X", "mean"))
+changed("variance_of_squares", two=2.0, square=("d", "two"), power="Pow", centred=("X", "mean"))
 
 
 # LayerNormalization of the last dimension, whatever its axis is.
-by_attributes("normalised_along_the_last_dimension", axis=-1)
+changed("normalised_along_the_last_dimension", axis=-1)
 
 
 # Gelu of constants that are near to its own.
-by_attributes("exact_gelu", root=1.4142135623730951, inverse=0.7071067811865476, one=1.0, half=0.5)
+changed("exact_gelu", root=1.4142135623730951, inverse=0.7071067811865476, one=1.0, half=0.5)
 
 
 # FastGelu of constants that are near to its own.
-by_attributes("exact_fast_gelu", root=0.7978845834732056, cubic=0.044714998453855515)
+changed("exact_fast_gelu", root=0.7978845834732056, cubic=0.044714998453855515)
 
 
 # QuickGelu has the shape of X, though a constant with more dimensions is multiplied by it.
-by_attributes("shape_of_x", first=("X", "alpha"))
+changed("shape_of_x", first=("X", "alpha"))
 
 
-@deviation
-def mask_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
-    """Attention: a mask of floats is truncated to integers, of which those above 0 keep an element."""
-    mask = asked.inputs["mask"].array
-    kept = (np.trunc(mask) > 0).astype(mask.dtype)
-    return asked.formula(inputs=asked.having(mask=kept))
+# Attention: a mask of floats is truncated to integers, of which those above 0 keep an element.
+changed("mask_of_zeros", {"mask": lambda mask: (np.trunc(mask) > 0).astype(mask.dtype)})
 
 
 @deviation
 def product_times_infinity(asked: Deviating) -> tuple[Expected, ...]:
     """FusedMatMul: the product times 1 / 0 in place of the product of an operand that is divided by 0."""
     found = asked.approx(before="Mul", first=1.0)
-    with np.errstate(invalid="ignore"):
-        return (Approx(found.dtype, found.value * np.inf, np.zeros(found.value.shape)),)
+    return (Approx(found.dtype, found.value * np.inf, np.zeros(found.value.shape)),)
 
 
 @deviation
@@ -245,6 +243,20 @@ def scaled_products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     if asked.call.parameter("reused") != "Y" or not isinstance(y, Approx):
         return (y, *asked.formula()[1:])
     return (y, Approx(y.dtype, np.abs(y.value), y.bound))  # what consumes Y beside is Abs
+
+
+@deviation
+def gemm_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
+    """QGemm: two neighbours added in 16 bits (`products_in_pairs`)."""
+    graph = _Quantised(asked)
+    gemm, last = graph.node("Gemm"), graph.node("QuantizeLinear")
+    a, b = (graph.dequantized(name, operand) for name, operand in zip("ab", gemm.inputs[:2], strict=True))
+    inputs = {"A": a.pop("a"), **a, "B": b.pop("b"), **b}
+    if gemm.inputs[2:]:
+        inputs["C"] = graph.dequantized("c", gemm.inputs[2])["c"]
+    inputs |= graph.named("y", last.inputs[1:], asked.call.outputs[0])
+    attributes = {name: each for name, each in gemm.attributes.items() if name != "beta"}
+    return products_in_pairs(_fused(asked, "com.microsoft.QGemm", inputs, attributes))
 
 
 class _Quantised:

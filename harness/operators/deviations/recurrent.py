@@ -11,16 +11,10 @@ import numpy as np
 from harness.model.expected import Expected
 from harness.operators.base import Call
 from harness.operators.bounded import Bounded, where
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation
 from harness.operators.formulas import bounded
 from harness.operators.recurrence.recurrences import FUNCTIONS, Activation, chosen, named
 from harness.operators.recurrence.recurrent import LSTM, RNN, States, Step, gates, layer, lstm_cell
-
-
-@deviation
-def thresholds_of_0(asked: Deviating) -> tuple[Expected, ...]:
-    """RNN, GRU, LSTM: ThresholdedRelu has the alpha 0."""
-    return asked.formula(activation_alpha=_with_thresholds_of_0(asked))
 
 
 @deviation
@@ -67,8 +61,7 @@ def cell_not_clipped(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def thresholds_of_0_and_cell_not_clipped(asked: Deviating) -> tuple[Expected, ...]:
     """LSTM: Ht = ot (.) h(Ct), Ct not bounded by clip, and ThresholdedRelu has the alpha 0."""
-    attributes = {**asked.call.attributes, "activation_alpha": _with_thresholds_of_0(asked)}
-    return cell_not_clipped(asked._replace(call=asked.call._replace(attributes=attributes)))
+    return cell_not_clipped(asked.again(activation_alpha=_with_thresholds_of_0(asked)))
 
 
 def _with_thresholds_of_0(asked: Deviating) -> tuple[float, ...]:
@@ -76,6 +69,10 @@ def _with_thresholds_of_0(asked: Deviating) -> tuple[float, ...]:
     names = named(asked.call, kind.functions, len(kind.directions(asked.call)))
     alphas = [0.0 if name == "ThresholdedRelu" else FUNCTIONS[name].alpha for name in names]
     return tuple(alpha for alpha in alphas if alpha is not None)
+
+
+# RNN, GRU, LSTM: ThresholdedRelu has the alpha 0.
+changed("thresholds_of_0", activation_alpha=_with_thresholds_of_0)
 
 
 def _lstm_without_clip_of_h(

@@ -7,7 +7,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Exact, Expected, nearest
-from harness.operators.deviations.base import Deviating, by_attributes, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation, low_bits
 from harness.operators.products.convolving import TRANSPOSED
 
 
@@ -22,10 +22,8 @@ def nothing_reduced(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(Tensor(dtype, np.zeros(asked.call.first.shape, DTYPES[dtype].storage))),)
 
 
-@deviation
-def axis_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
-    """Of axis the lower 32 bits count."""
-    return asked.formula(axis=int(np.int64(asked.call.parameter("axis")).astype(np.int32)))
+# Of axis the lower 32 bits count.
+changed("axis_in_32_bits", axis=lambda asked: int(low_bits(np.array(asked.call.parameter("axis")))))
 
 
 @deviation
@@ -37,27 +35,20 @@ def maximum_without_nan(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(Tensor(found.dtype, array)),)
 
 
-@deviation
-def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
-    """TopK: of K the lower 32 bits count."""
-    k = asked.inputs["K"].array
-    return asked.formula(inputs=asked.having(K=k.astype(np.int32).astype(np.int64)))
+# TopK: of K the lower 32 bits count.
+changed("k_in_32_bits", {"K": low_bits})
 
 
 # Losses: any reduction but none and mean is sum.
-by_attributes("summed", reduction="sum")
+changed("summed", reduction="sum")
 
 
 # Gemm: C in place of beta * C.
-by_attributes("whole_bias", beta=1.0)
+changed("whole_bias", beta=1.0)
 
 
-@deviation
-def same_as_pads(asked: Deviating) -> tuple[Expected, ...]:
-    """ConvTranspose: SAME stands for the pads that it takes away; where there are none, the output ends with what is
-    added."""
-    pads = TRANSPOSED.window(asked.call).pads
-    return asked.formula(auto_pad="NOTSET", pads=pads)
+# ConvTranspose: SAME stands for the pads that it takes away; where there are none, the output ends with what is added.
+changed("same_as_pads", auto_pad="NOTSET", pads=lambda asked: TRANSPOSED.window(asked.call).pads)
 
 
 @deviation

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
-from harness.operators.deviations.base import Deviating, by_attributes, deviation, settled
+from harness.operators.deviations.base import Deviating, changed, deviation, settled
 from harness.operators.formulas import values
 from harness.operators.image.resize_axes import axes, chosen, numbers
 
@@ -80,7 +80,7 @@ def not_resized(asked: Deviating) -> tuple[Expected, ...]:
 
 
 # Upsample: cubic as Resize has it, with the coefficient -0.75.
-by_attributes("keys_cubic", cubic_coeff_a=-0.75)
+changed("keys_cubic", cubic_coeff_a=-0.75)
 
 
 @deviation

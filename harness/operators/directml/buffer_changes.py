@@ -25,8 +25,8 @@ def buffer_changes(base: Description) -> Iterator[CallChange]:
     """Yield the calls with other sizes and alignments of the first input's and the first output's buffer."""
     output = base.outputs[0]
     first = base.inputs[0] if base.inputs else output
-    input_tensor, output_tensor = base.view(first), base.view(output)
-    width = DTYPES[input_tensor.dtype].itemsize
+    input_tensor = base.view(first)
+    width, output_width = (DTYPES[base.view(name).dtype].itemsize for name in (first, output))
 
     def valid(name: str, section: str, **tensors: DirectmlTensor) -> CallChange:
         return CallChange(name, section, None, tensors, None, DOCUMENT, Validity.VALID)
@@ -36,47 +36,26 @@ def buffer_changes(base: Description) -> Iterator[CallChange]:
 
     larger = {name: DirectmlTensor(bytes=tensor.bytes + _SPARE) for name, tensor in base.views()}
     yield valid("api_larger_buffer", _SIZE, **larger)
-    if base.inputs:
-        yield invalid(
-            "api_smaller_input_buffer",
-            _SIZE,
-            _LARGE_ENOUGH,
-            first,
-            DirectmlTensor(bytes=input_tensor.bytes - _UNIT),
-        )
-    yield invalid(
-        "api_smaller_output_buffer",
-        _SIZE,
-        _LARGE_ENOUGH,
-        output,
-        DirectmlTensor(bytes=output_tensor.bytes - _UNIT),
-    )
+    for way, names in (("input", base.inputs[:1]), ("output", base.outputs[:1])):
+        for name in names:
+            smaller = DirectmlTensor(bytes=base.view(name).bytes - _UNIT)
+            yield invalid(f"api_smaller_{way}_buffer", _SIZE, _LARGE_ENOUGH, name, smaller)
     exact = {name: DirectmlTensor(bytes=_unrounded(base.view(name))) for name in (first, output)}
     if any(changed.bytes != base.view(name).bytes for name, changed in exact.items()):
         rule = f"whether {_SIZE} is rounded up to {_UNIT} bytes"
         yield CallChange("api_bytes_not_rounded", _SIZE, rule, exact, None, DOCUMENT, Validity.UNSPECIFIED)
-    yield valid(
-        "api_aligned",
-        _ALIGNMENT,
-        **{output: DirectmlTensor(alignment=_ALIGNED), first: DirectmlTensor(alignment=64)},
+    half, own, three, most, other, twice = (
+        DirectmlTensor(alignment=each) for each in (width // 2, width, 3, 64, _ALIGNED, 2 * output_width)
     )
-    yield valid("api_alignment_of_the_element", _ALIGNMENT, **{first: DirectmlTensor(alignment=width)})
-    if (twice := 2 * DTYPES[output_tensor.dtype].itemsize) < _ALIGNED:
-        yield valid(
-            "api_alignment_of_twice_the_element", _ALIGNMENT, **{output: DirectmlTensor(alignment=twice)}
-        )
-    yield invalid(
-        "api_alignment_of_3",
-        _ALIGNMENT,
-        f"{_ALIGNMENT} must be a power of two",
-        first,
-        DirectmlTensor(alignment=3),
-    )
+    yield valid("api_aligned", _ALIGNMENT, **{output: other, first: most})
+    yield valid("api_alignment_of_the_element", _ALIGNMENT, **{first: own})
+    if 2 * output_width < _ALIGNED:
+        yield valid("api_alignment_of_twice_the_element", _ALIGNMENT, **{output: twice})
+    rule = f"{_ALIGNMENT} must be a power of two"
+    yield invalid("api_alignment_of_3", _ALIGNMENT, rule, first, three)
     if width > 1:
         rule = f"{_ALIGNMENT} must be at least as large as the element size"
-        yield invalid(
-            "api_alignment_below_the_element", _ALIGNMENT, rule, first, DirectmlTensor(alignment=width // 2)
-        )
+        yield invalid("api_alignment_below_the_element", _ALIGNMENT, rule, first, half)
     rule = "a size of zero in any dimension is invalid, and will result in an error"
     empty = DirectmlTensor(sizes=(0, *input_tensor.sizes[1:]), bytes=input_tensor.bytes)
     yield invalid("api_size_of_zero", "Sizes", rule, first, empty)

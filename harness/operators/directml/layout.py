@@ -27,18 +27,6 @@ def packed(sizes: Shape) -> Shape:
     return tuple(prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
 
-def _padded(sizes: Shape) -> Shape:
-    return packed((*sizes[:-1], sizes[-1] + _PADDING))
-
-
-def _stepped(sizes: Shape) -> Shape:
-    return tuple(2 * stride for stride in packed(sizes))
-
-
-def _transposed(sizes: Shape) -> Shape:
-    return tuple(reversed(packed(tuple(reversed(sizes)))))
-
-
 def _broadcast(sizes: Shape) -> Shape:
     """Let the first dimension that has several elements repeat one."""
     first = next((place for place, size in enumerate(sizes) if size > 1), 0)
@@ -46,19 +34,14 @@ def _broadcast(sizes: Shape) -> Shape:
     return (*inner[:first], 0, *inner[first + 1 :])
 
 
-def _broadcast_last(sizes: Shape) -> Shape:
-    inner = packed((*sizes[:-1], 1))
-    return (*inner[:-1], 0)
-
-
 LAYOUTS: dict[str, Callable[[Shape], Shape | None]] = {
     "packed": lambda _sizes: None,
     "explicit": packed,
-    "padded": _padded,
-    "stepped": _stepped,
-    "transposed": _transposed,
+    "padded": lambda sizes: packed((*sizes[:-1], sizes[-1] + _PADDING)),
+    "stepped": lambda sizes: tuple(2 * stride for stride in packed(sizes)),
+    "transposed": lambda sizes: packed(sizes[::-1])[::-1],
     "broadcast": _broadcast,
-    "broadcast_last": _broadcast_last,
+    "broadcast_last": lambda sizes: (*packed((*sizes[:-1], 1))[:-1], 0),
     "zero": lambda sizes: (0,) * len(sizes),
 }
 """Strides by name: packed (none given), explicit (the packed ones written out), padded (3 elements after each

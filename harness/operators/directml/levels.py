@@ -17,18 +17,13 @@ from functools import lru_cache
 import numpy as np
 
 from harness.model.case import BEYOND, Case, DirectmlOptions
-from harness.model.dtypes import DTYPES, Array
-from harness.model.reference.directml import Table, directml_operator, operator_names
+from harness.model.dtypes import DTYPES
+from harness.model.reference.directml import Table, directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
-from harness.operators.directml.description import decode
+from harness.operators.directml.description import Description, decode
 
 _SAME_BITS = {"INT32": "UINT32", "INT64": "UINT64"}
-
-
-def known_operators() -> tuple[str, ...]:
-    """Return the DirectML operators whose tables are known."""
-    return operator_names()
 
 
 def levels_of(case: Case, call: Call) -> dict[str, str]:
@@ -38,11 +33,10 @@ def levels_of(case: Case, call: Call) -> dict[str, str]:
     for position, spec in enumerate(case.inputs):
         if spec.name in operator.family.unsigned_inputs(operator):
             written = case.literals[position] if case.literals is not None else None
-            negative |= (
-                operator.kind(spec.name, spec.values).negative
-                if written is None
-                else _any_below_zero(written)
-            )
+            if written is None:
+                negative |= operator.kind(spec.name, spec.values).negative
+            else:
+                negative |= written.dtype.kind in "if" and bool(np.any(written < 0))
     return levels(operator, call, case.lowers_to, negative, case.directml)
 
 
@@ -79,10 +73,6 @@ def lowered_to(operator: Operator, candidate: str | None, call: Call) -> Directm
         return None
 
 
-def _any_below_zero(written: Array) -> bool:
-    return written.dtype.kind in "if" and bool(np.any(written < 0))
-
-
 @lru_cache(maxsize=64)
 def _shared(level: str) -> dict[str, str]:
     return {"directml": level}
@@ -105,9 +95,13 @@ def _level(made: DirectmlCall, widened: Sequence[str], asked: DirectmlOptions | 
             return BEYOND
         rank = count or max(made.dimension_count, len(sizes))
         tensors.append((member, dtypes.get(name, dtype), carries in widened, rank))
-    decided = directml_operator(made.operator).by_value
-    members = tuple([(each.member, made.attributes.get(each.member)) for each in decided])
-    return _lowest(made.operator, tuple(tensors), members, asked is not None)
+    return _lowest(made.operator, tuple(tensors), _deciding(made), asked is not None)
+
+
+def _deciding(call: DirectmlCall | Description) -> tuple[tuple[str, object], ...]:
+    """Return the members whose values decide which table holds, with their values."""
+    decided = directml_operator(call.operator).by_value
+    return tuple([(each.member, call.attributes.get(each.member)) for each in decided])
 
 
 @lru_cache(maxsize=4096)
@@ -118,10 +112,7 @@ def level_made(model: bytes, lowest: str) -> dict[str, str]:
     tensors = tuple(
         (name.partition(".")[0], each.dtype, False, len(each.sizes)) for name, each in call.views()
     )
-    members = tuple(
-        (each.member, call.attributes.get(each.member)) for each in directml_operator(call.operator).by_value
-    )
-    return _shared(max(lowest, _lowest(call.operator, tensors, members, True), key=_order))
+    return _shared(max(lowest, _lowest(call.operator, tensors, _deciding(call), True), key=_order))
 
 
 def _named(made: DirectmlCall) -> Iterator[tuple[str, str, CallTensor]]:

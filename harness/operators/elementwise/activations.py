@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness.operators import broadcasting
-from harness.operators.base import Call, Operator
+from harness.operators.base import Call, Operator, Undefined
 from harness.operators.bounded import (
     Bounded,
     choose,
@@ -57,7 +57,9 @@ def hard_swish(x: Bounded) -> Bounded:
 # x + bias for x < -lambd, x - bias for x > lambd, else 0            (Shrink)
 def shrink(x: Any, bias: float, lambd: float) -> Any:
     if not isinstance(x, Bounded):
-        kind = x.dtype.type
+        kind, limits = x.dtype.type, np.iinfo(x.dtype)
+        if not limits.min <= bias <= limits.max:
+            raise Undefined("a bias that the type does not hold")
         return np.where(x < -lambd, x + kind(bias), np.where(x > lambd, x - kind(bias), kind(0)))
     return where(x.value < -lambd, x + bias, where(x.value > lambd, x - bias, 0.0))
 

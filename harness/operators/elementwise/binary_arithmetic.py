@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from harness.model.nan_bits import signalling
 from harness.operators.base import Call, Operator, Oracle
 from harness.operators.bounded import Bounded, broadcast_to, number, power, stack, where
 from harness.operators.elementwise.elementwise_family import ELEMENTWISE, alike_before_8, decides, of_two
-from harness.operators.formulas import bounded
+from harness.operators.formulas import Either, bounded
 
 # Add: C = A + B      Sub: C = A - B      Mul: C = A * B
 # Div: C = A / B, of integers without its fraction
@@ -44,13 +45,36 @@ def modulo(a: Any, b: Any, fmod: int) -> Any:
 
 
 def raised(x: Any, y: Any) -> Any:
-    """Raise x to y; a power of an integer that is no integer loses its fraction."""
+    """Raise x to y; a power of an integer that is no integer loses its fraction, and in float64 it may be one of two
+    neighbours."""
     exponent = y.value if isinstance(y, Bounded) else y
     if isinstance(x, Bounded):
-        return power(x, number(exponent, x.arithmetic))
-    if np.all((exponent >= 0) & (exponent == np.rint(exponent))):
-        return np.power(x, exponent.astype(x.dtype))
-    return np.power(x.astype(np.float64), exponent.astype(np.float64)).astype(x.dtype)
+        held = number(exponent, x.arithmetic)
+        lost = (exponent % 2 == 1) & (np.abs(held.value) >= 2.0**53)  # odd, and even once it is float64
+        return power(x, Bounded(held.value, np.where(lost, np.inf, held.error), x.arithmetic))
+    whole = (exponent >= 0) & (exponent == np.rint(exponent))
+    powers = np.power(x.astype(np.uint64), np.where(whole, exponent, 0).astype(np.uint64)).astype(x.dtype)
+    near = np.power(x.astype(np.float64), exponent.astype(np.float64))
+    exact = np.asarray(~whole & (np.abs(near) < 2.0**53))
+    exact[exact] = _is_power(*(each[exact] for each in np.broadcast_arrays(np.rint(near), x, exponent)))
+    ends = (np.nextafter(near, end * near) for end in (0.0, np.inf))
+    choices = [
+        np.where(whole, powers, np.where(exact, np.rint(near), each).astype(x.dtype))
+        for each in (near, *ends)
+    ]
+    return choices[0] if all(np.array_equal(choices[0], each) for each in choices) else Either(*choices)
+
+
+@partial(np.vectorize, otypes=[bool])
+def _is_power(whole: float, x: int, y: float) -> bool:
+    """Say whether a whole number is x ** y itself, and not only the float64 next to it: 2 ** 31 and the root of
+    2 ** 62 + 1 round alike."""
+    if abs(x) <= 1:
+        return True
+    if y < 0:  # a fraction, of which nothing is left if it is at most a half
+        return whole == 0
+    numerator, degree = float(y).as_integer_ratio()
+    return degree < 64 and int(whole) ** degree == int(x) ** numerator  # a root of degree 63 needs 2 ** 63
 
 
 def _whatever_signals(oracle: Oracle) -> Oracle:

@@ -155,7 +155,6 @@ class Casting(Computing):
     """One input; the type of the output by `to`, or that of a second input, whose shape is `scalar` or
     `vector`."""
 
-    name = "casting"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"target_type": ("scalar", "vector")}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:

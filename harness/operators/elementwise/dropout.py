@@ -10,7 +10,7 @@ from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.computing import Computing
 from harness.operators.formulas import moved
 
-# output = data; mask = true everywhere          (without training_mode, or where it is false)
+# output = data; mask = true everywhere          (without training_mode, where it is false, or of a ratio of 0)
 
 
 def dropout(data: Array, call: Call) -> tuple[Array, Array]:
@@ -27,8 +27,6 @@ def _ratio(call: Call) -> float:
 class Dropping(Computing):
     """Data, and the scalars `ratio` and `training_mode`."""
 
-    name = "dropping"
-
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Both are scalars."""
         return ()
@@ -36,7 +34,7 @@ class Dropping(Computing):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Say that it trains, whose results are random, or that the ratio is out of range, as ONNX Runtime does in
         every mode."""
-        if call.parameter("training_mode", False):
+        if call.parameter("training_mode", False) and _ratio(call) != 0:
             return "in training the results are random"
         return None if 0 <= _ratio(call) < 1 else "ratio in [0, 1)"
 

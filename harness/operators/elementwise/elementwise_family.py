@@ -75,8 +75,6 @@ def _subnormal(drawn: NDArray[np.generic], dtype: str) -> NDArray[np.generic]:
 class Rounded(Family):
     """One input of floats, chosen for what rounding may get wrong; one output of its shape."""
 
-    name = "rounded"
-
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Floats."""
         return FLOAT_KINDS
@@ -108,7 +106,6 @@ class Elementwise(Computing):
     `options` may be a function of a call that gives the further members of the DirectML operator.
     """
 
-    name = "elementwise"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": (*broadcasting.RELATIONS, "of", "count", "others")
     }

@@ -83,30 +83,18 @@ def _shape(call: Call) -> Shape:
     return (*call.first.shape[:1], int(str(count))) if count is not None else call.first.shape
 
 
-def _number(call: Call, name: str) -> float:
-    return float(str(call.attributes[name]))
+def _of_numbers(kind: type[Normal | Uniform], *names: str) -> LawOracle:
+    """Return the oracle of a law of two attributes."""
+    return LawOracle(lambda call, _: kind(call.outputs[0], *(float(call.parameter(each)) for each in names)))
 
 
-def _normal(call: Call, _: Mapping[str, Tensor]) -> Law:
-    return Normal(call.outputs[0], _number(call, "mean"), _number(call, "scale"))
-
-
-def _uniform(call: Call, _: Mapping[str, Tensor]) -> Law:
-    return Uniform(call.outputs[0], _number(call, "low"), _number(call, "high"))
-
-
-def _bernoulli(_: Call, inputs: Mapping[str, Tensor]) -> Law:
-    return Bernoulli(decode(*inputs["input"]))
-
-
-def _multinomial(_: Call, inputs: Mapping[str, Tensor]) -> Law:
-    return Multinomial(decode(*inputs["input"]))
+def _of_chances(kind: type[Bernoulli | Multinomial]) -> LawOracle:
+    """Return the oracle of a law of the elements of the input."""
+    return LawOracle(lambda _, inputs: kind(decode(*inputs["input"])))
 
 
 class Seeded(Family):
     """A law with a seed."""
-
-    name = "drawing"
 
     def twins(self, operator: Operator, attributes: Mapping[str, Value]) -> tuple[Mapping[str, Value], ...]:
         """A node with another seed, and one with the same; without a seed another node alone."""
@@ -195,12 +183,13 @@ def _no_law(call: Call) -> str | None:
 
 
 DRAWING, CHOOSING = Seeded(), Choosing()
+_NORMAL, _UNIFORM = _of_numbers(Normal, "mean", "scale"), _of_numbers(Uniform, "low", "high")
 _ANY = (*_FLOATS, *(f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)), "bool")
 OPERATORS = (
-    Operator("RandomNormal", DRAWING, LawOracle(_normal), _no_law, options=_FLOATS),
-    Operator("RandomNormalLike", DRAWING, LawOracle(_normal), _no_law, options=_FLOATS),
-    Operator("RandomUniform", DRAWING, LawOracle(_uniform), _no_law, options=_FLOATS),
-    Operator("RandomUniformLike", DRAWING, LawOracle(_uniform), _no_law, options=_FLOATS),
-    Operator("Bernoulli", CHOOSING, LawOracle(_bernoulli), options=_ANY),
-    Operator("Multinomial", Classes(), LawOracle(_multinomial), options=("int32", "int64")),
+    Operator("RandomNormal", DRAWING, _NORMAL, _no_law, options=_FLOATS),
+    Operator("RandomNormalLike", DRAWING, _NORMAL, _no_law, options=_FLOATS),
+    Operator("RandomUniform", DRAWING, _UNIFORM, _no_law, options=_FLOATS),
+    Operator("RandomUniformLike", DRAWING, _UNIFORM, _no_law, options=_FLOATS),
+    Operator("Bernoulli", CHOOSING, _of_chances(Bernoulli), options=_ANY),
+    Operator("Multinomial", Classes(), _of_chances(Multinomial), options=("int32", "int64")),
 )

@@ -103,8 +103,6 @@ def _dtype(call: Call) -> str | None:
 class Generating(Moving):
     """Operators whose output type an attribute names, or that have a fixed one."""
 
-    name = "generating"
-
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
         """The element type that `dtype` names, or that of `value`; for EyeLike without it that of the
         input."""
@@ -195,7 +193,6 @@ def without_end(call: Call) -> str | None:
 class OneHot(Indexing):
     """Indices of classes, and the two values that stand for no and yes."""
 
-    name = "one_hot"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def sizes(self, call: Call) -> int:

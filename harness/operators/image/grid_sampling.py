@@ -173,7 +173,6 @@ def _summed(x: Bounded, taps: list[Indices], weights: list[Bounded], reach: int)
 class GridSampling(Computing):
     """X and the places; a place is made of as many numbers as X has spatial axes."""
 
-    name = "grid sampling"
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {
         "grid": tuple(map(ValueKind, ("inside", "beyond", "halves", "far")))
     }

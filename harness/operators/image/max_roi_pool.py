@@ -51,7 +51,6 @@ def part(begin: int, end: int, number: int, count: int, extent: int) -> tuple[in
 class RegionPooling(OnRegions):
     """X, and regions that begin with a batch index."""
 
-    name = "region pooling"
     columns = 5
     inclusive = 1
 

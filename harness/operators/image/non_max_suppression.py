@@ -101,7 +101,6 @@ class Suppressing(Family):
     """Boxes [batches, N, 4] and scores [batches, classes, N]: by `classes`, and `unlike` in `boxes` or
     `batches`."""
 
-    name = "suppressing"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"scores": ("classes", "unlike")}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("boxes", "batches", "rank")}
 

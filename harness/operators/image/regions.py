@@ -68,7 +68,6 @@ def regions(kind: str, raw: Array, image: Shape, output: Shape) -> Array:
 class OnRegions(Computing):
     """X, and `count` regions; `unlike`: another number of columns."""
 
-    name = "on regions"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"rois": ("count", "unlike")}
     columns = 4
     """Numbers of a region: those before the last four say where in the batch it is."""
@@ -116,7 +115,8 @@ class OnRegions(Computing):
             return encode(dtype, np.broadcast_to(planes + 1.0, shape)).reshape(shape)
         if kind == PEAKED.name:
             found = raw % 17 - 8.0
-            found[..., shape[2] // 2, shape[3] // 2] = 100 + raw[..., 0, 0] % 17
+            if found.size:
+                found[..., shape[2] // 2, shape[3] // 2] = 100 + raw[..., 0, 0] % 17
             return encode(dtype, found).reshape(shape)
         return super().generate(operator, kind, name, call, entropy)
 
@@ -152,7 +152,6 @@ class OnRegions(Computing):
 class Aligning(OnRegions):
     """X, regions, and for each of them where in the batch it is; `unlike`: one more."""
 
-    name = "aligning"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "rois": ("count", "unlike"),
         "batch_indices": ("unlike",),

@@ -60,6 +60,8 @@ def _wrong(call: Call) -> str | None:
         return "roi has a start and an end for each axis"
     if attributes.get("keep_aspect_ratio_policy", "stretch") not in ("stretch", "not_larger", "not_smaller"):
         return "keep_aspect_ratio_policy is stretch, not_larger or not_smaller"
+    if scales is not None and attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return "keep_aspect_ratio_policy belongs to sizes"
     return None
 
 

@@ -1,4 +1,5 @@
-"""ONNX's operators for machine learning, those of its domain ai.onnx.ml, each in its newest version.
+"""ONNX's operators for machine learning, those of its domain ai.onnx.ml, each in its newest version, and in those before whose
+attributes it has.
 
 Those whose results are float32 compute in it; numbers of other types that it does not hold are rounded to it.
 """

@@ -11,6 +11,7 @@ import numpy as np
 from harness.model.float_formats import Float64
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, converted, either, sqrt
+from harness.operators.bounded.number import may_overflow
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
 from harness.operators.normalization.layer_norms import STASHED
@@ -45,12 +46,13 @@ def _scaled(x: Bounded, mean: Bounded, square: Bounded, weight: Bounded, bias: B
 def _rounding(x: Bounded, mean: Bounded, factor: Bounded, bias: Bounded) -> Float64:
     """Return the distance of X * factor + (B - mean * factor) from (X - mean) * factor + B for one factor and mean.
     The errors of these are the same in both products, and those of the latter; the rounding of sums and products
-    of this size remains."""
+    of this size remains, and nothing is claimed where these may be infinities of two signs."""
     x, mean, factor, bias = (
         Bounded(np.abs(each.value) + each.error, np.zeros(each.shape), x.arithmetic)
         for each in (x, mean, factor, bias)
     )
-    return (x * factor + (bias + mean * factor)).error
+    scaled, rest = x * factor, bias + mean * factor
+    return np.where(may_overflow(scaled) | may_overflow(rest), np.inf, (scaled + rest).error)
 
 
 def _wide(vector: Bounded, x: Bounded) -> Bounded:
@@ -114,14 +116,13 @@ class Channels(NamedTuple):
     DirectML."""
 
     extent: Callable[[Call], int] = lambda call: call.first.shape[1] if len(call.first.shape) > 1 else 1
-    rank: int = 3
+    rank: Callable[[Call], int] = lambda _: 3
     lower: Callable[[str, Call], DirectmlCall | None] = lambda _candidate, _call: None
 
 
 class ChannelNormalising(Conditioned):
     """X and vectors; `unlike` has another extent. `options` are `Channels`."""
 
-    name = "channel_normalising"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike")}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
@@ -131,10 +132,10 @@ class ChannelNormalising(Conditioned):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """The rank of X, groups that do not divide its channels, vectors of another extent."""
         shape = call.first.shape
-        if len(shape) < operator.options.rank:
+        if len(shape) < operator.options.rank(call):
             return "X has a batch, channels and further axes"
         groups = call.parameter("num_groups", 1)
-        if groups < 1 or shape[1] % groups:
+        if groups < 1 or (groups > 1 and shape[1] % groups):
             return "num_groups divides the number of channels"
         if call.parameter("stash_type", 1) not in STASHED:
             return "stash_type is a type of floats"
@@ -190,6 +191,11 @@ def _batch(candidate: str, call: Call) -> DirectmlCall | None:
     )
 
 
+def _batch_rank(call: Call) -> int:
+    """The least rank of BatchNormalization; from version 9 on one dimension is that of a single channel's elements."""
+    return 1 if call.opset >= 9 else 2
+
+
 def _groups(call: Call) -> int:
     return int(call.first.shape[1] if call.opset >= BY_CHANNEL else call.parameter("num_groups"))
 
@@ -198,5 +204,7 @@ FAMILY = ChannelNormalising()
 OPERATORS = (
     Operator("InstanceNormalization", FAMILY, bounded(instance_norm), options=Channels(lower=_instance)),
     Operator("GroupNormalization", FAMILY, bounded(group_norm), options=Channels(_groups)),
-    Operator("BatchNormalization", FAMILY, bounded(batch_norm), options=Channels(rank=2, lower=_batch)),
+    Operator(
+        "BatchNormalization", FAMILY, bounded(batch_norm), options=Channels(rank=_batch_rank, lower=_batch)
+    ),
 )

@@ -48,7 +48,6 @@ class LayerNormalising(Conditioned):
     `options` is the number of outputs that there can be.
     """
 
-    name = "layer_normalising"
     domain = all_axes
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("normalized", "same", "last", "scalar", "one", "ones", "unlike")

@@ -28,13 +28,16 @@ def lp_norm(x: Bounded, axis: int, p: int) -> Bounded:
 
 
 def mean_variance(x: Bounded, axes: tuple[int, ...]) -> Bounded:
-    """Normalise by the formula above."""
+    """Normalise by the formula above; an axis counts once."""
+    axes = tuple({axis % x.ndim for axis in axes})
     d = x - x.mean(axes, keepdims=True)
     return d / sqrt((d * d).mean(axes, keepdims=True))
 
 
 def local_response(x: Bounded, size: int, alpha: float, beta: float, bias: float) -> Bounded:
-    """Normalise by the formula above."""
+    """Normalise by the formula above; without channels there is nothing to normalise."""
+    if not x.shape[1]:
+        return x
     reach = [(0, 0)] * x.ndim
     reach[1] = ((size - 1) // 2, size // 2)
     squares = sliding_window_view(pad(x * x, reach), size, 1).sum(-1)
@@ -43,8 +46,6 @@ def local_response(x: Bounded, size: int, alpha: float, beta: float, bias: float
 
 class MeanVariance(Conditioned):
     """One input, some axes, an output of its shape."""
-
-    name = "mean_variance"
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """One axis from either side, the first and the last two, all, and every one but the second."""
@@ -82,8 +83,6 @@ class MeanVariance(Conditioned):
 
 class LocalResponse(Conditioned):
     """X [N, C, ...] and a number of channels."""
-
-    name = "local_response"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """The rank of X and the number of channels."""

@@ -57,7 +57,6 @@ def along(function: Callable[[Any, int], Any]) -> Formula:
 class Normalising(Conditioned):
     """One input, one axis, an output of its shape."""
 
-    name = "normalising"
     domain = all_axes
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:

@@ -159,8 +159,6 @@ class PoolCall(NamedTuple):
 class Pooling(Windowed):
     """One input; `kernel_shape` is given."""
 
-    name = "pooling"
-
     def fits(self, call: Call) -> str | None:
         """Each window has an element of the input; SAME pads, it does not cut."""
         found = window(call, self.kernel(call))
@@ -231,8 +229,6 @@ def pooled(call: Call, found: Window, pool: PoolCall, shape: Shape) -> DirectmlC
 
 class GlobalPooling(Computing):
     """One input, one window."""
-
-    name = "global pooling"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """At least one spatial axis."""

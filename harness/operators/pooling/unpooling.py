@@ -79,7 +79,6 @@ too high."""
 class Unpooling(Windowed):
     """X and places in the output, of its shape; `unlike`: one row more."""
 
-    name = "unpooling"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"I": ("same", "unlike")}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
@@ -200,8 +199,6 @@ class Folding(Computing):
     """Columns of blocks [N, C * block, L]: by words for an image and blocks that are given, `channels` (1 or
     more) and `unlike`: another number of `blocks`, or of `rows`.
     """
-
-    name = "folding"
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """None: each follows from the number of axes of the image."""

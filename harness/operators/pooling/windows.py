@@ -67,8 +67,6 @@ def window(call: Call, kernel: Shape) -> Window:
 class Windowed(Computing):
     """Operators whose window slides over the spatial axes of the first input."""
 
-    name = "windowed"
-
     def kernel(self, call: Call) -> Shape:
         """Return the kernel's spatial extents."""
         return tuple(call.parameter("kernel_shape"))

@@ -41,7 +41,6 @@ def causal_conv(
 class CausalConvolving(Computing):
     """input [N, C, L], weight by `kernel`, bias `channels`, past_state `each`, and unlike them."""
 
-    name = "causal convolving"
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("channels", "group", "rank")}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "weight": ("kernel", "unlike"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.model.float_formats import Float64
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
 from harness.operators.bounded import Bounded, concatenate, contracted, pad, split
 from harness.operators.bounded.number import Mask
 from harness.operators.formulas import bounded, decided
@@ -60,21 +60,20 @@ def convolution(
     return y if b is None else y + b.reshape(-1, *[1] * spatial)
 
 
+def windows(x: Array, kernel: Shape, strides: Sequence[int], dilations: Sequence[int]) -> Array:
+    """Return the windows of padded x [N, C, spatial]: [N, C, output, kernel]."""
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    found = np.lib.stride_tricks.sliding_window_view(x, reach, axis=tuple(range(2, x.ndim)))
+    taken: Any = (..., *(slice(None, None, step) for step in (*strides, *dilations)))
+    return np.asarray(found[taken])
+
+
 def convolved(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequence[int]) -> Float64:
     """Sum windows of padded x [N, C, spatial] times w [M, C, kernel] over C and kernel: [N, M, output]."""
     spatial = x.ndim - 2
-    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
-    windows = np.lib.stride_tricks.sliding_window_view(x, reach, axis=tuple(range(2, x.ndim)))
-    taken = (
-        slice(None),
-        slice(None),
-        *(slice(None, None, s) for s in strides),
-        *(slice(None, None, d) for d in dilations),
-    )
     over = (1, *range(2 + spatial, 2 + 2 * spatial))
-    return np.asarray(
-        np.moveaxis(np.tensordot(windows[taken], w, axes=(over, tuple(range(1, w.ndim)))), -1, 1)
-    )
+    taken = windows(x, w.shape[2:], strides, dilations)
+    return np.asarray(np.moveaxis(np.tensordot(taken, w, axes=(over, tuple(range(1, w.ndim)))), -1, 1))
 
 
 # Y[n, m, i * stride + k * dilation - pad] = sum over c, i, k of X[n, c, i] W[c, m, k] + B[m]   (ConvTranspose, in each group)
@@ -142,8 +141,6 @@ def integral(x: Array, w: Array, group: int, call: Call) -> Array:
 
 class IntegerConvolving(Convolving):
     """x, w and their zero points."""
-
-    name = "convolving integers"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """The shapes of the zero points, beside the rules of convolutions."""

@@ -21,7 +21,6 @@ class Convolving(Windowed):
     output, or `scalar`; B `unlike` has one too many.
     """
 
-    name = "convolving"
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"kernel": ("uneven",), "unlike": ("channels",)}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "W": ("kernel", "outputs", "unlike"),
@@ -125,8 +124,6 @@ class Convolving(Windowed):
 class Transposed(Convolving):
     """Convolutions the other way: each element of X adds a filter's multiple to the output, `stride`
     apart."""
-
-    name = "transposed"
 
     def channels(self, call: Call) -> int:
         """W holds the outputs of one group."""

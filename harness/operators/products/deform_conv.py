@@ -83,7 +83,6 @@ def _sampled(x: Bounded, places: Array) -> Bounded:
 class Deforming(Convolving):
     """W as for convolutions; offset and mask `each`, `unlike_channels`, `unlike_outputs`."""
 
-    name = "deforming"
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"offset": OFFSETS}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **Convolving.relations,

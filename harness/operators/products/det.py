@@ -59,8 +59,6 @@ def _expanded(x: Any, signed: bool) -> Any:
 class SquareMatrices(Conditioned):
     """Matrices in the last two dimensions."""
 
-    name = "square matrices"
-
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Two dimensions alike."""
         x = call.first.shape

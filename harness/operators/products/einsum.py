@@ -106,7 +106,6 @@ class Summing(Computing):
     first stand, and `ellipsis`; `unlike` makes the last extent of the last operand another.
     """
 
-    name = "summing"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"Inputs": ("extents", "ellipsis", "unlike")}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("extent", "rank")}
 

@@ -32,7 +32,6 @@ class Gemm(Computing):
     `ones` (1, 1), `unlike` (M + 1, N), `higher` (1, M, N).
     """
 
-    name = "gemm"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "B": ("wide", "narrow", "square", "unlike"),
         "C": ("full", "scalar", "one", "row", "flat_row", "column", "ones", "unlike", "higher"),

@@ -29,7 +29,6 @@ class Products(Computing):
     unlike_stack, whose stack cannot be broadcast.
     """
 
-    name = "products"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "B": ("square", "wide", "narrow", "vector", "stack", "ones", "deeper", "unlike", "unlike_stack")
     }

@@ -37,7 +37,6 @@ class IntegerProducts(Products):
     `wide` (..., M, 1), (..., 1, N); `unlike`, one more than that.
     """
 
-    name = "integer_products"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **Products.relations,
         "a_zero_point": ("scalar", "one", "each", "wide", "unlike"),

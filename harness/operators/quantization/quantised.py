@@ -26,7 +26,7 @@ from harness.operators.pooling.windows import members, widened, window
 from harness.operators.products.convolutions import integral
 from harness.operators.products.convolving import Convolving, weights
 from harness.operators.products.products import Products
-from harness.operators.quantization.quantising import SCALE, rounded, scales
+from harness.operators.quantization.quantising import SCALE, rounded, scales, settled
 
 # y = saturate(round(A * a_scale * b_scale / y_scale) + y_zero_point), where A is the product, or the
 # convolution, of the integers (a - a_zero_point) and (b - b_zero_point), exact, to which QLinearConv adds B
@@ -42,21 +42,25 @@ def requantized(
     scales = {name: inputs[f"{name}_scale"] for name in (*shapes, "y")}
     worked = arithmetic(declared, next(iter(scales.values())).dtype)
     one, other, last = (
-        number(tensor, worked).reshape(shapes.get(name, ROWS) if tensor.array.size != 1 else ())
+        number(tensor, worked).reshape(_placed(tensor.array, shapes.get(name, ROWS)))
         for name, tensor in scales.items()
     )
     zero = inputs["y_zero_point"].array.astype(np.int64)
     with np.errstate(all="ignore"):
         scaled = number(exact.astype(np.float64), worked) * (one * other / last)
-    return (rounded(scaled, zero.reshape(ROWS if zero.size != 1 else ()), call.outputs[0]),)
+    scaled = settled(scaled, one.value, other.value, last.value)
+    return (rounded(scaled, zero.reshape(_placed(zero, ROWS)), call.outputs[0]),)
+
+
+def _placed(each: Array, shape: Shape) -> Shape:
+    """Return the shape in which scales or zero points are broadcast: of several in a vector the given one."""
+    return () if each.size == 1 else shape if each.ndim == 1 else each.shape
 
 
 def centred(inputs: Mapping[str, Tensor], name: str, shape: Shape = ()) -> Array:
     """Return integers less their zero point."""
     zero = inputs[f"{name}_zero_point"].array.astype(np.int64)
-    return np.asarray(
-        inputs[name].array.astype(np.int64) - (zero.reshape(shape) if zero.size != 1 else zero.reshape(()))
-    )
+    return np.asarray(inputs[name].array.astype(np.int64) - zero.reshape(_placed(zero, shape)))
 
 
 def qlinear_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
@@ -103,7 +107,6 @@ class QuantisedProducts(_Scales, Products):
     """a and b with their scales and zero points: one for a whole tensor or, by `each`, one for each row of a and of
     the output and each column of b."""
 
-    name = "quantised products"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "b": Products.relations["B"],
         "*": ("scalar", "one", "each"),
@@ -118,7 +121,12 @@ class QuantisedProducts(_Scales, Products):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Name the rule of products that is broken, or that of the shapes of scales."""
         for name, each in call.inputs.items():
-            if name not in ("a", "b") and each.shape not in ((), (1,), _lines(call, name)):
+            if name not in ("a", "b") and each.shape not in (
+                (),
+                (1,),
+                _lines(call, name),
+                _stacked(call, name),
+            ):
                 return (
                     "one scale and zero point for the whole tensor, each row of a and y, or each column of b"
                 )
@@ -146,9 +154,9 @@ class QuantisedProducts(_Scales, Products):
         for member, name in (("A", "a"), ("B", "b"), ("Output", "y")):
             for kind in ("Scale", "ZeroPoint"):
                 given = f"{name}_{'scale' if kind == 'Scale' else 'zero_point'}"
-                lines = prod(call.inputs[given].shape)
-                last = (1, lines) if name == "b" else (lines, 1)
-                sizes = (*(1,) * (count - 2), *last)
+                shape = call.inputs[given].shape
+                last = shape if len(shape) > 1 else (1, prod(shape)) if name == "b" else (prod(shape), 1)
+                sizes = (*(1,) * (count - len(last)), *last)
                 tensors[f"{member}{kind}Tensor"] = CallTensor(given, call.inputs[given].dtype, sizes)
         return DirectmlCall(candidate, tensors, 2, {})
 
@@ -159,6 +167,15 @@ def _lines(call: Call, name: str) -> Shape | None:
     return (shape[-1 if name[0] == "b" else -2],) if len(shape) > 1 else None
 
 
+def _stacked(call: Call, name: str) -> Shape | None:
+    """Return the shape of scales of each row of a stack of a, or each column of one of b (ONNX: [D1, D2, M, 1] and
+    [D1, D2, 1, K])."""
+    shape = call.inputs[name[0]].shape if name[0] != "y" else ()
+    if len(shape) < 3:
+        return None
+    return (*shape[:-1], 1) if name[0] == "a" else (*shape[:-2], 1, shape[-1])
+
+
 def factors(call: Call) -> Call:
     """Return the call with the two matrices alone, as MatMul takes them."""
     return call._replace(inputs={name: call.inputs[name] for name in ("a", "b") if name in call.inputs})
@@ -166,8 +183,6 @@ def factors(call: Call) -> Call:
 
 class QuantisedConvolving(_Scales, Convolving):
     """x, w and the output with their scales and zero points; those of w may be one for each output."""
-
-    name = "quantised convolving"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Name the rule of convolutions that is broken, or that of the shapes of scales."""

@@ -93,6 +93,17 @@ def _saturated(rounded: Any, offset: Any, dtype: str) -> Array:
     return np.asarray(np.clip(held + offset, limits.min, limits.max).astype(DTYPES[dtype].storage))
 
 
+def settled(value: Bounded, *factors: Any) -> Bounded:
+    """Return numbers that integers make by sums, and by products and quotients with `factors`: where these are powers of two and
+    the type holds a number, no order of the operations rounds it, and a tie is one."""
+    form = value.arithmetic.form
+    most = -np.log2(form.smallest_normal) / 4  # four of them neither overflow nor become subnormal
+    parts = [np.frexp(np.asarray(factor, np.float64)) for factor in factors]
+    powers = all(((mantissa == 0.5) & (np.abs(exponent - 1) <= most)).all() for mantissa, exponent in parts)
+    held = powers & (form.rounded(value.value) == value.value)
+    return Bounded(value.value, np.where(held, 0.0, value.error), value.arithmetic)
+
+
 def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
     """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every
     integer within the bound; of NaN, and of infinity where the bound admits both signs, 0, the zero point, the least or the
@@ -143,8 +154,8 @@ def dynamically(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tupl
         if most.value == least.value:
             raise Undefined("a scale of 0, by which zeros are divided")
         scale = (most - least) / 255.0
-        zero = rounded(-least / scale, 0, "uint8")
-        quotient = x / scale
+        zero = rounded(settled(-least / scale, scale.value), 0, "uint8")
+        quotient = settled(x / scale, scale.value)
         found = [
             each
             for point in zero.candidates
@@ -161,7 +172,6 @@ class Quantising(Computing):
     """A tensor, scales and zero points: `scalar`, `axis` (one for each slice of the axis), `one` (a vector of
     one), `unlike`."""
 
-    name = "quantising"
     domain = all_axes
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("same", "scalar", "axis", "one", "unlike", "blocks")
@@ -216,6 +226,11 @@ class Quantising(Computing):
             asked = BY_ONNX_NUMBER.get(call.parameter(name) or 1)
             if asked is None or (floats and not asked.is_float):
                 return f"{name} is a type of {'floats' if floats else 'the output'}"
+        if (call.parameter("block_size") or 0) < 0:
+            return "block_size is not negative"
+        zero, wanted = call.inputs.get("y_zero_point"), call.parameter("output_dtype")
+        if zero is not None and wanted and BY_ONNX_NUMBER[wanted].name != zero.dtype:
+            return "output_dtype is the type of the zero point"
         shape, scale = call.shapes[:2]
         one = {(), (1,)}  # which ONNX's own cases have beside each other
         if len(call.shapes) > 2 and call.shapes[2] != scale and not {scale, call.shapes[2]} <= one:
@@ -285,8 +300,6 @@ def scales(call: Call, name: str, entropy: Entropy) -> Array:
 
 class Dynamic(Computing):
     """One input; an output of integers, a scale and a zero point."""
-
-    name = "dynamically quantising"
 
     def output_count(self, operator: Operator, call: Call) -> int:
         """Three."""

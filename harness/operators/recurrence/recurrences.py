@@ -115,7 +115,6 @@ class Recurrence(NamedTuple):
 class Recurrent(Computing):
     """X, and what belongs to it for a hidden_size (without one 3); `unlike`: one element more at the end."""
 
-    name = "recurrent"
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"sequence_lens": LENGTHS}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike", "other_directions")}
 

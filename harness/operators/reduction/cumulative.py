@@ -54,7 +54,6 @@ cumulative_sum = running(_sums, 0)
 class Cumulative(Conditioned):
     """One input, one axis, an output of its shape."""
 
-    name = "cumulative"
     domain = all_axes
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:

@@ -61,7 +61,6 @@ def _place(choose: Callable[..., Any]) -> Callable[..., Array]:
 class Locating(Conditioned):
     """One input, one axis, an output of indices."""
 
-    name = "locating"
     domain = all_axes
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:

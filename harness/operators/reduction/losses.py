@@ -74,7 +74,6 @@ def softmax_cross_entropy(
 class Losses(Conditioned):
     """Scores [N, C, ...], labels `each` [N, ...], weights `classes` [C], and unlike them."""
 
-    name = "losses"
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = dict.fromkeys(("target", "labels"), LABELS)
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("each", "classes", "unlike", "unlike_batch", "unlike_rank")

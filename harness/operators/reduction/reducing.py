@@ -54,8 +54,6 @@ def over_axes(function: Callable[..., Any]) -> Formula:
 class Reducing(Conditioned):
     """One input; `axes` is an attribute, at later opsets an input. `options` is a `ReduceFunction`."""
 
-    name = "reducing"
-
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """The first and the last axis from both sides, the two outermost, every second, all, and none
         given."""

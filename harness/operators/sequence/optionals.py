@@ -111,8 +111,6 @@ def _taken(kind: str) -> Composition:
 class Optionals(Moving):
     """A tensor, or none."""
 
-    name = "optionals"
-
     def output_count(self, operator: Operator, call: Call) -> int:
         """Count the outputs: whether an optional has an element, and with it the element if it has one; or one
         tensor."""

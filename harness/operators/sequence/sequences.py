@@ -181,7 +181,6 @@ class Sequences(Moving):
     """Tensors in any number and of any shapes. `options` is the number of tensors in the sequence that an
     operator gives, None where it gives none."""
 
-    name = "sequences"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "inputs": ("of", "count", "others"),
         "input_sequence": ("of", "count", "others"),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
+from harness.model.float_formats import encode
 from harness.operators.base import Call, Entropy, Operator, Shape, ValueKind
 from harness.operators.bounded import (
     Bounded,
@@ -129,12 +130,13 @@ def step_of(call: Call) -> int:
 SPECTRUM = ValueKind("spectrum")
 """Multiples of 1/128 in -1..1, those without an imaginary part that a real signal has none of: the first, and
 that of half the length."""
+IMPULSE = ValueKind("impulse")
+"""1 at the end of each signal and 0 before it: its spectrum shows each factor of the transform by itself."""
 
 
 class Transforming(Computing):
     """A signal [..., 1 or 2], numbers, and a window with an element for `each` of a frame."""
 
-    name = "transforming"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"window": ("each",)}
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
@@ -143,9 +145,9 @@ class Transforming(Computing):
         return [*range(rank - 1), *range(-rank, -1)]
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """The usual ones, and spectra of real signals."""
+        """The usual ones, spectra of real signals, and impulses."""
         usual = super().kinds(operator, name)
-        return (*usual, SPECTRUM) if usual else ()
+        return usual if name == "window" or not usual else (*usual, SPECTRUM, IMPULSE)
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Spectra have two parts; one side of a spectrum is that of a real signal."""
@@ -158,11 +160,15 @@ class Transforming(Computing):
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
+        if kind == IMPULSE.name:
+            signals = np.zeros(call.first.shape)
+            np.moveaxis(signals, axis_of(call), 0)[-1:, ..., 0] = 1
+            return encode(call.first.dtype, signals)
         if kind != SPECTRUM.name:
             return super().generate(operator, kind, name, call, entropy)
         found: Array = super().generate(operator, "unit", name, call, entropy).copy()
         lanes = np.moveaxis(found, axis_of(call), 0)
-        lanes[0, ..., 1] = 0
+        lanes[:1, ..., 1] = 0
         if length_of(call) % 2 == 0 and length_of(call) // 2 < len(lanes):
             lanes[length_of(call) // 2, ..., 1] = 0
         return found

@@ -65,8 +65,6 @@ def _shape(call: Call) -> Shape:
 class MelWeighting(Computing):
     """Five numbers that are known before a run."""
 
-    name = "mel weighting"
-
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Scalars, and a type that there is."""
         if any(call.shapes):

@@ -56,8 +56,6 @@ def unlike_datatype(call: Call) -> str | None:
 class Windowing(Computing):
     """One number."""
 
-    name = "windowing"
-
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """Lengths."""
         return [1, 2, 5, 10]

@@ -74,8 +74,6 @@ def _changed(text: str, action: str) -> str:
 class Normalizing(Family):
     """One row of texts."""
 
-    name = "normalizing texts"
-
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Texts by what they have of case and of stop words."""
         return KINDS

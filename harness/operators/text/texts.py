@@ -89,8 +89,6 @@ def _as_python(part: str, pattern: str) -> str:
 class Texts(Family):
     """One input of text."""
 
-    name = "texts"
-
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Texts of several kinds."""
         return TEXTS

@@ -115,8 +115,6 @@ def _output_shape(call: Call) -> Shape:
 class Vectorizing(Family):
     """Rows of items, texts or integers, and a pool of n-grams among the attributes."""
 
-    name = "vectorizing"
-
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Items by how they stand in the pool."""
         return KINDS

@@ -114,11 +114,7 @@ def difference(a: Measured, b: Measured, by: By = OUTCOME) -> tuple[str, ...]:
 
 
 def bisect(
-    versions: Sequence[str],
-    measure: Callable[[str], Measured],
-    *,
-    everything: bool = False,
-    by: By = OUTCOME,
+    versions: Sequence[str], measure: Callable[[str], Measured], *, everything: bool = False, by: By = OUTCOME
 ) -> Bisection:
     """Measure the newest and the oldest release that can run the cases, then the releases of a binary search,
     or `everything`.

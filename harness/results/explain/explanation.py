@@ -3,24 +3,36 @@
 Failing results are those that turn a run red; expected deviations are explained only on request. A group is
 compared with the conforming results of the same target and validity. With a second run, a group is what
 changed in one way, compared with the results that were the same in BASE and did not change.
+
+The cross-check is applied to the failing results of a run, line by line of its file.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from harness.model.case import Validity
 from harness.model.errors import NothingRan
 from harness.model.header import Header, differing_inputs
 from harness.model.query import Query
 from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
-from harness.model.verdict import NOT_EXECUTED
+from harness.model.verdict import NOT_EXECUTED, conforms
 from harness.results.compare.comparison import Change, ComparedResult, classify, compared_result, pair_targets
-from harness.results.explain.cross_checked import CrossChecked
+from harness.results.cross_check import (
+    COMPOSED,
+    Agreement,
+    CheckedResult,
+    checked_pair,
+    compare,
+    composed,
+    did,
+)
 from harness.results.explain.failures import (
     FailureGroup,
     FailureKind,
@@ -34,6 +46,45 @@ from harness.results.rules.feature_table import Rows
 from harness.results.rules.separation import Population, Rule, Separation
 from harness.results.runfile import RunReader
 from harness.results.summary import lacks
+
+
+class CrossChecked:
+    """Holds both targets' results of a case against each other; one result a case is remembered until the
+    other one comes."""
+
+    def __init__(self, header: Header) -> None:
+        self.pair = checked_pair(header)
+        self._first: dict[bytes, tuple[CheckedResult, int]] = {}
+        self._known: dict[tuple[CheckedResult, int], tuple[CheckedResult, int]] = {}
+        self._said: dict[int, Agreement] = {}
+
+    def add(self, line: int, result: Result) -> None:
+        """Take one result of any target, which stands on a line of the run file."""
+        if self.pair is None or result.target not in self.pair:
+            return
+        if result.outcome in NOT_EXECUTED or result.validity is Validity.UNSPECIFIED:
+            return
+        key = result_key(result.case, 0)
+        first = self._first.pop(key, None)
+        if first is None:
+            conforming = result.conforms
+            mine = (did(result), 0 if conforming else line)
+            self._first[key] = self._known.setdefault(mine, mine) if conforming else mine
+            return
+        provider, api = (first[0], did(result)) if result.target == self.pair[1] else (did(result), first[0])
+        agreement = COMPOSED if composed(result.case) else compare(provider, api)
+        for each, where in (first, (did(result), line)):
+            if not conforms(each.validity, each.outcome):
+                self._said[where] = agreement
+
+    def of(self, target: str, lines: Iterable[int]) -> tuple[str, Counter[Agreement]]:
+        """Return which target the cross-check holds this one against, and what the two say of the failing results on some
+        lines; ("", {}) without one."""
+        if self.pair is None or target not in self.pair:
+            return "", Counter()
+        other = self.pair[1] if target == self.pair[0] else self.pair[0]
+        return other, Counter(self._said[line] for line in lines if line in self._said)
+
 
 GROUPS = 60
 """Groups that are explained; the worst and largest come first, the rest is counted."""

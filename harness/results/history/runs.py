@@ -57,9 +57,7 @@ def _in_folder(folder: Path) -> Iterator[Path]:
 
 
 def collect(
-    recorded: RecordedRuns,
-    files: list[Path],
-    count: Callable[[Path], None] = lambda _: None,
+    recorded: RecordedRuns, files: list[Path], count: Callable[[Path], None] = lambda _: None
 ) -> list[UsageError]:
     """Add runs; return an error for each run that is left out because it cannot be read to its end.
 

@@ -152,11 +152,9 @@ def _defaults() -> dict[str, str]:
 
 
 def _word(value: object) -> str:
-    return (
-        {None: "none", True: "true", False: "false"}.get(value, str(value))
-        if value is None or isinstance(value, bool)
-        else str(value)
-    )
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}.get(value, str(value))
+    return str(value)
 
 
 def of_numbers(half: str) -> dict[str, Value]:

@@ -81,11 +81,9 @@ def _pattern(term: Term) -> list[str]:
 
 def _refused(key: str, term: Term) -> str:
     if isinstance(term.value, int):
-        return (
-            f"{key}=*{_stars(term.value)}"
-            if term.relation == "!="
-            else f"{key}=*{_stars(term.value + 1)[:-1]},...]"
-        )
+        if term.relation == "!=":
+            return f"{key}=*{_stars(term.value)}"
+        return f"{key}=*{_stars(term.value + 1)[:-1]},...]"
     return f"{key}=*{term.value}"
 
 

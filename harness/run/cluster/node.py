@@ -30,10 +30,9 @@ from harness.run.cluster.messages import (
 from harness.run.cluster.scheduler import worker_name
 from harness.run.numbers import LocalNumbers
 from harness.run.processes.process import Fault, Opened, RunProcess, info_of
-from harness.specs.blocks import BlockWalk, CaseBlock
 from harness.specs.expand import expand, pieces_of
 from harness.specs.reading.load import LoadedSpec, default_folder, load_specs
-from harness.specs.selection import Selection, select
+from harness.specs.selection import BlockWalk, CaseBlock, Selection, select
 from harness.targets.launches import make_ready
 from harness.targets.target import Target
 

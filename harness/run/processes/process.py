@@ -17,8 +17,8 @@ from harness.run.job import RunInputs, TargetRun
 from harness.run.probe import greeting
 from harness.run.resume import Done
 from harness.run.target_info import target_info
-from harness.specs.blocks import CaseBlock
 from harness.specs.expectations.target_expectations import Findings
+from harness.specs.selection import CaseBlock
 from harness.targets.launches import launch
 from harness.targets.launching import Hello, Launch
 from harness.targets.pool import WorkerPool

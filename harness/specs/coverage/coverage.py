@@ -8,7 +8,7 @@ generator found no case for. What is covered is counted from the cases, from wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, combinations, pairwise, product
 from typing import NamedTuple
 
@@ -91,10 +91,8 @@ def _coverage(
         for places in no:
             own[places] = False
         possible |= own
-    alone = {(name, one) for each in sweeps for name, levels in each.cover.alone.items() for one in levels}
-    illegal = {
-        (name, one) for each in sweeps for name, levels in each.cover.illegal.items() for one in levels
-    }
+    alone = {pair for each in sweeps for pair in _pairs(each.cover.alone)}
+    illegal = {pair for each in sweeps for pair in _pairs(each.cover.illegal)}
     seen = space.none()
     for each in shows:
         space.mark(seen, dict(each), alone, illegal)
@@ -116,6 +114,11 @@ def _coverage(
         int(space.ordered(space.every()).sum()) - number - len(refused) if not illegal else 0,
         missing,
     )
+
+
+def _pairs(levels: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    """Yield each level with its factor."""
+    return ((name, one) for name, several in levels.items() for one in several)
 
 
 def _declared(sweeps: Sequence[Interactions]) -> dict[str, tuple[str, ...]]:
@@ -141,7 +144,7 @@ class _Space:
 
     def __init__(self, factors: dict[str, tuple[str, ...]], strength: int) -> None:
         self.strength = strength
-        self.named = [(name, one) for name, levels in factors.items() for one in levels]
+        self.named = [*_pairs(factors)]
         self.place = {each: n for n, each in enumerate(self.named)}
         self.owner = [n for n, levels in enumerate(factors.values()) for _ in levels]
         self.starts = list(accumulate(map(len, factors.values()), initial=0))
@@ -175,7 +178,7 @@ class _Space:
         illegal: set[tuple[str, str]],
     ) -> None:
         """Mark the levels that a case has."""
-        shown = [(name, one) for name, levels in shows.items() for one in levels if (name, one) in self.place]
+        shown = [pair for pair in _pairs(shows) if pair in self.place]
         wrong = [each for each in shown if each in illegal]
         if illegal and len({name for name, _ in wrong}) != 1:
             return
@@ -196,7 +199,7 @@ def _of_sweep(space: _Space, sweep: Interactions) -> tuple[NDArray[np.bool_], di
     """Mark the levels that a sweep requests, and return those that no case of it can have, with the
     reasons."""
     asked = space.none()
-    illegal = {(name, one) for name, levels in sweep.cover.illegal.items() for one in levels}
+    illegal = {*_pairs(sweep.cover.illegal)}
     factors = [
         [space.place[factor.name, one] for one in factor.levels]
         for factor in sweep.factors

@@ -16,7 +16,7 @@ from harness.model.onnx_schemas import operator_schema
 from harness.model.operator_schema import Parameter
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape
-from harness.specs.reading.sweep_schema import SweepOptions
+from harness.specs.reading.entry_schema import SweepOptions
 from harness.specs.sweeps.calls import call_of
 from harness.specs.sweeps.shape_words import RANK, SIZE, sizes_of
 

@@ -11,7 +11,6 @@ rule becomes no case. A valid call of which the formula claims no result becomes
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import islice
 from math import prod
 
@@ -20,37 +19,24 @@ import numpy as np
 
 from harness.model.case import CONSTANTS, Case, Options, Tensor, TensorSpec, Validity
 from harness.model.caseid import CaseKey, option_terms
-from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx
-from harness.model.float_formats import decode
 from harness.model.reference.kernels import registered
 from harness.model.target_info import CPU, DML, TargetInfo
 from harness.operators.base import Call, Operator
 from harness.operators.directml.levels import levels, levels_of
+from harness.specs.coverage import kinds
 from harness.specs.coverage.changed_calls import Witness, can_change, changed_calls
 from harness.specs.coverage.kind_matrix import SeenKinds, count_kinds, mode_cells
-from harness.specs.coverage.kinds import (
-    EMPTY,
-    EXTENTS,
-    FLOATS,
-    INITIALIZER,
-    INTEGERS,
-    LEFT_OUT,
-    NUMBERS,
-    RANKS,
-    SESSIONS,
-    UNDECLARED,
-    Cell,
-    Mode,
-    modes_of,
-)
+from harness.specs.coverage.kinds import Cell, Mode
 from harness.specs.coverage.left_out import reasons
 from harness.specs.reading.literal_cases import literal_id
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps import sessions
 from harness.specs.sweeps.calls import call_of, case_inputs
 
-GENERATED = (*FLOATS, *INTEGERS, *EMPTY, *RANKS, *reversed(EXTENTS), INITIALIZER, LEFT_OUT, *NUMBERS)
+_WITH_EXTENTS = (*kinds.EMPTY, *kinds.RANKS, *reversed(kinds.EXTENTS))
+_OTHERS = (kinds.INITIALIZER, kinds.LEFT_OUT, *kinds.NUMBERS)
+GENERATED = (*kinds.FLOATS, *kinds.INTEGERS, *_WITH_EXTENTS, *_OTHERS)
 """The kinds that cases are generated of, an extent before those that it has as well."""
 PREFIX = "kind_"
 """What the names of generated cases begin with: the query `case=kind_*` selects them."""
@@ -62,7 +48,7 @@ _SEVERAL, _LARGE, _LONG = 3, 10_000, 50_000
 """Elements of an input whose first differs from its last; elements of which no result is computed here, and where an
 extent is long."""
 _USUAL = "float32"
-_BEYOND = (*INTEGERS, "inf", "-inf", "largest")
+_BEYOND = (*kinds.INTEGERS, "inf", "-inf", "largest")
 """Kinds that make an output too large to compute where elements alone decide how large it is."""
 _SIGNED = {"-inf": "minus_inf", "-0": "minus_zero"}
 
@@ -70,25 +56,40 @@ _SIGNED = {"-inf": "minus_inf", "-0": "minus_zero"}
 def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
     """Yield the generated cases of a spec whose other cases are `cases`."""
     seen, written = SeenKinds(spec), {each.name for each in spec.model.cases}
+    order = _Order(seen)
     for case in cases:
         if case.directml is None and case.options.variant is None:
             seen.add(case, 0)
-    while made_now := list(_made_of_missing(seen, written)):
+    while made_now := list(_made_of_missing(seen, order, written)):
         yield from made_now
-    yield from _made_in_modes(seen)
-    ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
-    for kind in SESSIONS:
+    yield from _made_in_modes(seen, order)
+    ranked = order.bases()
+    for kind in kinds.SESSIONS:
         if ("", kind) not in seen.judged and kind not in reasons(spec.model.operator):
             yield from _in_session(seen, ranked, kind)
 
 
-def _made_of_missing(seen: SeenKinds, written: Container[str]) -> Iterator[Case]:
+class _Order:
+    """The order in which valid cases are changed."""
+
+    def __init__(self, seen: SeenKinds) -> None:
+        self.seen = seen
+        self.keys: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
+        """What orders each, and what orders them by the fewest types, inputs and attributes."""
+
+    def bases(self, *, fewest: bool = False) -> list[Witness]:
+        """Return the valid cases so far in one of the two orders of `_ranks`."""
+        valid = self.seen.valid
+        self.keys.extend(_ranks(self.seen.operator, each) for each in valid[len(self.keys) :])
+        return [valid[n] for n in sorted(range(len(valid)), key=lambda n: self.keys[n][fewest])]
+
+
+def _made_of_missing(seen: SeenKinds, order: _Order, written: Container[str]) -> Iterator[Case]:
     """Yield a case for each missing cell that a valid case can be changed to have, and count its cells: of a case of
     rank 5 a later round makes those without elements in its other dimensions."""
-    ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
-    plain = sorted(seen.valid, key=partial(_rank, seen.operator, fewest=True))
+    ranked, plain = order.bases(), order.bases(fewest=True)
     missing = (cell for cell in count_kinds(seen).missing if cell[1] in GENERATED)
-    for cell in sorted(missing, key=lambda cell: EXTENTS.get(cell[1], 0), reverse=True):
+    for cell in sorted(missing, key=lambda cell: kinds.EXTENTS.get(cell[1], 0), reverse=True):
         if cell in seen.judged or _name(cell) in written:
             continue
         made = _made(seen, ranked if seen.number_type(*cell) in (None, "FLOAT") else plain, cell)
@@ -97,12 +98,11 @@ def _made_of_missing(seen: SeenKinds, written: Container[str]) -> Iterator[Case]
             yield made
 
 
-def _made_in_modes(seen: SeenKinds) -> Iterator[Case]:
+def _made_in_modes(seen: SeenKinds, order: _Order) -> Iterator[Case]:
     """Yield a case for each mode of the operator and each kind of elements that cases have in other modes alone."""
-    ranked = sorted(seen.valid, key=partial(_rank, seen.operator))
     bases: dict[Mode, list[Witness]] = {}
-    for witness in ranked:
-        for mode in modes_of(witness.case):
+    for witness in order.bases():
+        for mode in kinds.modes_of(witness.case):
             bases.setdefault(mode, []).append(witness)
     for mode, cell in mode_cells(seen):
         if cell not in seen.by_mode.get(mode, ()) and (made := _made(seen, bases[mode], cell)) is not None:
@@ -112,11 +112,12 @@ def _made_in_modes(seen: SeenKinds) -> Iterator[Case]:
 
 def _in_session(seen: SeenKinds, ranked: Iterable[Witness], kind: str) -> Iterator[Case]:
     """Yield a valid case in a session that ran another call before, or each broken rule once with undeclared shapes."""
-    if kind == UNDECLARED:
+    if kind == kinds.UNDECLARED:
         for case in seen.refused.values():
             yield _with_options(case, kind, msgspec.structs.replace(case.options, shapes="undeclared"))
         return
-    for case, call, _ in ranked:
+    for base in ranked:
+        case, call = base.case, base.call
         options = msgspec.structs.replace(case.options, after=kind.removeprefix("after "))
         given = all(map(prod, call.shapes)) and case.literals is None
         if given and sessions.refusal(seen.operator, call, options, by_inputs=True) is None:
@@ -159,19 +160,17 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
         if can_change(each, name, kind)
         and not (kind in _BEYOND and each.call.constants and not any(each.call.shapes))
     ]
-    if kind in (*RANKS, *EXTENTS, INITIALIZER, LEFT_OUT):
+    if kind in (*kinds.RANKS, *kinds.EXTENTS, kinds.INITIALIZER, kinds.LEFT_OUT):
         own.sort(
-            key=lambda each: (
-                _flat(each, name) or not all(tensor.array.size for tensor in each.tensors.values())
-            )
+            key=lambda each: _flat(each, name) or not all(given.array.size for given in each.tensors.values())
         )
     elif number == "FLOAT":
         own = sorted(own, key=lambda each: name not in each.case.attributes)[:_BASES]
-        own.sort(key=lambda each: (_few(each), not _finite(each)))
+        own.sort(key=lambda each: (_few(each), not each.finite))
     elif number:
         own.sort(key=lambda each: name not in each.case.attributes)
-    elif kind in FLOATS + INTEGERS:
-        own.sort(key=lambda each: (_few(each, name), not _finite(each)))
+    elif kind in kinds.FLOATS + kinds.INTEGERS:
+        own.sort(key=lambda each: (_few(each, name), not each.finite))
     changed = (
         (each, rule)
         for base in own
@@ -179,7 +178,7 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
         if seen.makes_case(name, rule, number)
     )
     for each, rule in _tried(changed):
-        if rule or _claimed(seen, each.call, each.tensors, _LONG if kind in EXTENTS else _LARGE):
+        if rule or _claimed(seen, each.call, each.tensors, _LONG if kind in kinds.EXTENTS else _LARGE):
             made = _written_out(seen, each, cell)
             if cell in seen.cells(made, 0) and seen.makes_case(name, made.rule, number):
                 return made
@@ -194,49 +193,37 @@ def _tried(changed: Iterator[tuple[Witness, str | None]]) -> Iterator[tuple[Witn
     yield from others[:: len(others) // _TRIED + 1]
 
 
-def _rank(operator: Operator, base: Witness, *, fewest: bool = False) -> tuple[object, ...]:
-    """Return what orders bases: those that providers have kernels for first, then those whose inputs have elements, whose
+def _ranks(operator: Operator, base: Witness) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """Return what orders bases in two ways: those that providers have kernels for first, then those whose inputs have elements, whose
     attributes are finite, and those of the usual type, then those that leave out the least, or that give the fewest element types,
     inputs and attributes."""
-    case, call, _ = base
+    case, call = base.case, base.call
     types = {name.split(".")[0]: each.dtype for name, each in call.inputs.items()}
     asked = (registered(TargetInfo(each), case.operator, case.opset, types) for each in (CPU, DML))
     lacking = [answer not in ("yes", "device") for answer in asked]
     options = case.options
     plain = Options(outputs=options.outputs, omit=options.omit, optionals=options.optionals)
     given, unlike = len(types) + len(case.attributes), len(set(types.values()))
-    return (
+    first = (
         lacking[0],
         not all(map(prod, call.shapes)),
         any(isinstance(each, float) and not np.isfinite(each) for each in case.attributes.values()),
         any(types.get(each) or case.attributes.get(each) for each in operator.seldom),
         _USUAL not in types.values(),
-        (unlike, given) if fewest else (-given,),
-        lacking[1],
-        options != plain,
-        -case.opset,
-        sum(map(prod, call.shapes)),
     )
+    last = lacking[1], options != plain, -case.opset, sum(map(prod, call.shapes))
+    return (*first, -given, *last), (*first, unlike, given, *last)
 
 
 def _flat(base: Witness, name: str) -> bool:
     """Say whether an input is a scalar."""
-    return not any(tensor.array.ndim for each, tensor in base.tensors.items() if each.split(".")[0] == name)
+    return not any(tensor.array.ndim for tensor in base.by_input.get(name, ()))
 
 
 def _few(base: Witness, name: str | None = None) -> bool:
     """Say whether an input, or each one, has too few elements for a first and a last one."""
-    own = (tensor for each, tensor in base.tensors.items() if name in (None, each.split(".")[0]))
+    own = base.tensors.values() if name is None else base.by_input.get(name, ())
     return max((tensor.array.size for tensor in own), default=0) < _SEVERAL
-
-
-def _finite(base: Witness) -> bool:
-    """Say whether all elements are finite: beside a NaN another one shows nothing."""
-    return all(
-        np.isfinite(decode(*tensor)).all()
-        for tensor in base.tensors.values()
-        if DTYPES[tensor.dtype].is_float
-    )
 
 
 def _claimed(seen: SeenKinds, call: Call, tensors: Mapping[str, Tensor], most: int) -> bool:
@@ -256,7 +243,7 @@ def _claimed(seen: SeenKinds, call: Call, tensors: Mapping[str, Tensor], most: i
 def _written_out(seen: SeenKinds, base: Witness, cell: Cell) -> Case:
     """Return a changed case as a literal one, invalid by the rule that it breaks, if it breaks one: more than in its call, since
     the elements of a literal case are known."""
-    case, _, tensors = base
+    case, tensors = base.case, base.tensors
     specs = tuple(
         TensorSpec(each, given.dtype, given.array.shape, "literal") for each, given in tensors.items()
     )
@@ -303,6 +290,8 @@ def _initializer(options: Options, cell: Cell, tensors: Iterable[str]) -> str | 
         return options.initializer
     given = (options.initializer or "").split(",")
     kept = [
-        each for each in tensors if (kind == INITIALIZER if each.split(".")[0] == name else each in given)
+        each
+        for each in tensors
+        if (kind == kinds.INITIALIZER if each.split(".")[0] == name else each in given)
     ]
     return ",".join(kept) or None

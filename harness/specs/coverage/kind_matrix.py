@@ -19,28 +19,9 @@ from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import operator_schema
 from harness.model.operator_schema import OperatorSchema, Parameter
 from harness.operators import OPERATORS
+from harness.specs.coverage import kinds
 from harness.specs.coverage.changed_calls import LARGE, Witness, can_change, changed_calls
-from harness.specs.coverage.kinds import (
-    EMPTY,
-    EXTENTS,
-    FLOAT_ATTRIBUTES,
-    FLOATS,
-    GIVEN,
-    IN_MODES,
-    INITIALIZER,
-    INTEGERS,
-    LEFT_OUT,
-    NARROW,
-    NUMBERS,
-    RANKS,
-    SESSIONS,
-    UNDECLARED,
-    Cell,
-    Mode,
-    kinds_of,
-    modes_of,
-    numbers_of,
-)
+from harness.specs.coverage.kinds import Cell, Mode
 from harness.specs.coverage.left_out import reasons
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps.calls import call_of, case_inputs
@@ -77,12 +58,26 @@ class SeenKinds:
         self.broken: dict[Cell, tuple[int, Counter[str]]] = {}
         self.by_mode: dict[Mode, set[Cell]] = {}
         self._looked: dict[object, int] = {}
+        self._counted: set[object] = set()
+        """What decides the cells of a case but those of its elements, of the cases so far."""
 
     def add(self, case: Case, seed: int) -> None:
         if case.validity is Validity.INVALID and case.literals is None and case.rule is not None:
             self.refused.setdefault(case.rule, case)
-        for cell in self.cells(case, seed):
-            if case.validity is Validity.UNSPECIFIED and cell[1] in FLOATS + INTEGERS + NARROW:
+        shapes = (
+            case.opset,
+            case.validity,
+            case.options,
+            tuple(case.attributes.items()),
+            tuple([(spec.name, spec.dtype, spec.shape) for spec in case.inputs]),
+        )
+        cells = self.elements(case, seed) if shapes in self._counted else self.cells(case, seed)
+        self._counted.add(shapes)
+        for cell in cells:
+            if (
+                case.validity is Validity.UNSPECIFIED
+                and cell[1] in kinds.FLOATS + kinds.INTEGERS + kinds.NARROW
+            ):
                 self.open.setdefault(cell, case.rule or "")
             elif case.validity is not Validity.UNSPECIFIED:
                 self._count(case, cell)
@@ -94,38 +89,56 @@ class SeenKinds:
 
     def _count(self, case: Case, cell: Cell) -> None:
         """Count a cell, of an invalid case none of elements and shapes, and a kind of elements for each mode of the case."""
-        whole = cell[1] in (LEFT_OUT, UNDECLARED, *NARROW) or self.number_type(*cell) is not None
+        whole = (
+            cell[1] in (kinds.LEFT_OUT, kinds.UNDECLARED, *kinds.NARROW)
+            or self.number_type(*cell) is not None
+        )
         if whole or case.validity is Validity.VALID:
             self.judged.add(cell)
-        if case.validity is Validity.VALID and cell[1] in IN_MODES:
-            for mode in modes_of(case):
+        if case.validity is Validity.VALID and cell[1] in kinds.IN_MODES:
+            for mode in kinds.modes_of(case):
                 self.by_mode.setdefault(mode, set()).add(cell)
 
     def cells(self, case: Case, seed: int) -> Iterator[Cell]:
         """Yield the cells that a case has, the kinds of elements only where few before it were chosen alike."""
+        yield from self._without_elements(case)
+        yield from self.elements(case, seed)
+
+    def _without_elements(self, case: Case) -> Iterator[Cell]:
         opset = operator_schema(case.operator, case.opset)
         given = {spec.name.split(".")[0] for spec in case.inputs}
         yield from (
-            (each.name, LEFT_OUT) for each in opset.inputs if each.optional and each.name not in given
+            (each.name, kinds.LEFT_OUT) for each in opset.inputs if each.optional and each.name not in given
         )
-        yield from ((name, LEFT_OUT) for name in opset.attributes if name not in case.attributes)
-        yield from ((name, kind) for name, value in case.attributes.items() for kind in numbers_of(value))
+        yield from ((name, kinds.LEFT_OUT) for name in opset.attributes if name not in case.attributes)
+        yield from (
+            (name, kind) for name, value in case.attributes.items() for kind in kinds.numbers_of(value)
+        )
         if case.options.after is not None:
             yield "", f"after {case.options.after}"
-        if case.options.shapes == UNDECLARED and case.validity is Validity.INVALID:
-            yield "", UNDECLARED
+        if case.options.shapes == kinds.UNDECLARED and case.validity is Validity.INVALID:
+            yield "", kinds.UNDECLARED
         frozen = (case.options.initializer or "").split(",")
-        yield from ((each, dtype) for each, dtype in self._output(opset, case) if dtype in NARROW)
+        yield from ((each, dtype) for each, dtype in self._output(opset, case) if dtype in kinds.NARROW)
         for spec in case.inputs:
             name, rank = spec.name.split(".")[0], len(spec.shape)
-            yield from ((name, spec.dtype),) if spec.dtype in NARROW else ()
+            yield from ((name, spec.dtype),) if spec.dtype in kinds.NARROW else ()
             if case.validity is not Validity.INVALID:
                 self.rank[name] = max(rank, self.rank.get(name, 0))
             constant = spec.name in self.operator.constants and CONSTANTS in frozen
-            yield from ((name, INITIALIZER),) if constant or spec.name in frozen else ()
-            yield from ((name, EMPTY[n]) for n, extent in enumerate(spec.shape[: len(EMPTY)]) if not extent)
-            yield from ((name, kind) for kind, least in EXTENTS.items() if max(spec.shape, default=0) > least)
+            yield from ((name, kinds.INITIALIZER),) if constant or spec.name in frozen else ()
+            yield from (
+                (name, kinds.EMPTY[n])
+                for n, extent in enumerate(spec.shape[: len(kinds.EMPTY)])
+                if not extent
+            )
+            yield from (
+                (name, kind) for kind, least in kinds.EXTENTS.items() if max(spec.shape, default=0) > least
+            )
             yield from ((name, kind) for kind in [{0: "scalar", 5: "rank 5"}.get(rank)] if kind)
+
+    def elements(self, case: Case, seed: int) -> Iterator[Cell]:
+        """Yield the cells of the elements of a case where few before it were chosen alike."""
         if any(prod(spec.shape) > LARGE for spec in case.inputs) or not self._new(case):
             return
         call = call_of(case)
@@ -134,11 +147,13 @@ class SeenKinds:
         if case.validity is Validity.VALID:
             self.valid.append(witness)
         for name, tensor in tensors.items():
-            yield from ((name.split(".")[0], kind) for kind in kinds_of(*tensor))
+            yield from ((name.split(".")[0], kind) for kind in kinds.kinds_of(*tensor))
 
     def number_type(self, name: str, kind: str) -> str | None:
         """Return ONNX's type of the attribute that a cell is of, None where it is of something else."""
-        if kind not in (*NUMBERS, *FLOAT_ATTRIBUTES) or (kind in FLOATS and name in self.rank):
+        if kind not in (*kinds.NUMBERS, *kinds.FLOAT_ATTRIBUTES) or (
+            kind in kinds.FLOATS and name in self.rank
+        ):
             return None
         schemas = (operator_schema(self.operator.name, opset).attributes for opset in self.spec.opsets)
         return next((schema[name].type for schema in schemas if name in schema), None)
@@ -156,8 +171,8 @@ class SeenKinds:
         """The attributes that are not 0 or 1 in some valid case."""
         return {
             name
-            for case, _, _ in self.valid
-            for name, value in case.attributes.items()
+            for each in self.valid
+            for name, value in each.case.attributes.items()
             if not isinstance(value, int) or value not in (0, 1)
         }
 
@@ -170,7 +185,7 @@ class SeenKinds:
         """Say whether the elements of a case are written out, or few before it were chosen alike."""
         key = (
             case.validity,
-            *modes_of(case),
+            *kinds.modes_of(case),
             *((spec.name, spec.dtype, spec.values, len(spec.shape)) for spec in case.inputs),
         )
         self._looked[key] = self._looked.get(key, 0) + 1
@@ -180,7 +195,7 @@ class SeenKinds:
 def mode_cells(seen: SeenKinds) -> list[tuple[Mode, Cell]]:
     """Return each mode of an operator with each kind of elements that cases have in it or in other modes, a mode being one of
     several values of its attribute."""
-    modes = dict.fromkeys(mode for witness in seen.valid for mode in modes_of(witness.case))
+    modes = dict.fromkeys(mode for witness in seen.valid for mode in kinds.modes_of(witness.case))
     values = Counter(name for name, _ in modes)
     told = reasons(seen.operator.name)
     cells = [
@@ -188,7 +203,7 @@ def mode_cells(seen: SeenKinds) -> list[tuple[Mode, Cell]]:
         for cell in dict.fromkeys(_possible(seen))
         if cell in seen.judged
         and cell[0] in seen.rank
-        and cell[1] in IN_MODES
+        and cell[1] in kinds.IN_MODES
         and cell not in seen.open
         and " ".join(cell) not in told
     ]
@@ -221,43 +236,43 @@ def _free_output(schema: OperatorSchema) -> Parameter | None:
 def _possible(seen: SeenKinds) -> Iterator[Cell]:
     schemas = [operator_schema(seen.operator.name, opset) for opset in seen.spec.opsets]
     free = [output for schema in schemas if (output := _free_output(schema))]
-    yield from ((each.name, dtype) for each in free for dtype in each.dtypes if dtype in NARROW)
+    yield from ((each.name, dtype) for each in free for dtype in each.dtypes if dtype in kinds.NARROW)
     for each in (each for schema in schemas for each in schema.inputs):
         types = [DTYPES[dtype] for dtype in each.dtypes if dtype in DTYPES]
-        kinds = (
-            *(FLOATS if any(dtype.is_float for dtype in types) else ()),
-            *(INTEGERS if any(dtype.is_integer for dtype in types) else ()),
+        possible = (
+            *(kinds.FLOATS if any(dtype.is_float for dtype in types) else ()),
+            *(kinds.INTEGERS if any(dtype.is_integer for dtype in types) else ()),
             *(dtype.name for dtype in types if dtype.narrow),
-            *EMPTY[: seen.rank.get(each.name, 0)],
-            *RANKS,
-            *(EXTENTS if seen.rank.get(each.name) else ()),
-            *GIVEN[: 1 + each.optional],
+            *kinds.EMPTY[: seen.rank.get(each.name, 0)],
+            *kinds.RANKS,
+            *(kinds.EXTENTS if seen.rank.get(each.name) else ()),
+            *kinds.GIVEN[: 1 + each.optional],
         )
-        yield from ((each.name, kind) for kind in kinds)
+        yield from ((each.name, kind) for kind in possible)
     for schema in schemas:
-        yield from ((name, LEFT_OUT) for name in schema.attributes)
+        yield from ((name, kinds.LEFT_OUT) for name in schema.attributes)
         yield from (
             (name, kind)
             for name, each in schema.attributes.items()
-            for kind in (FLOAT_ATTRIBUTES if each.type == "FLOAT" else NUMBERS)
+            for kind in (kinds.FLOAT_ATTRIBUTES if each.type == "FLOAT" else kinds.NUMBERS)
             if each.type in ("INT", "FLOAT") or (each.type == "INTS" and kind != "33 bits")
         )
-    yield from (("", kind) for kind in SESSIONS)
+    yield from (("", kind) for kind in kinds.SESSIONS)
 
 
 def _reason(seen: SeenKinds, name: str, kind: str) -> str | None:
     """Return why no case can have a kind: a rule that each changed case breaks; None where one breaks none."""
-    if kind in NARROW:
+    if kind in kinds.NARROW:
         return None
-    if kind == UNDECLARED:
+    if kind == kinds.UNDECLARED:
         return None if seen.refused else "no rule concerns shapes"
-    if kind in SESSIONS and not any(
+    if kind in kinds.SESSIONS and not any(
         operator_schema(seen.operator.name, opset).inputs for opset in seen.spec.opsets
     ):
         return "a graph without inputs has one call"
     schemas = [operator_schema(seen.operator.name, opset) for opset in seen.spec.opsets]
     having = [schema.attributes[name] for schema in schemas if name in schema.attributes]
-    if kind == LEFT_OUT and having and all(each.required for each in having):
+    if kind == kinds.LEFT_OUT and having and all(each.required for each in having):
         return "ONNX requires the attribute"
     if number := seen.number_type(name, kind):
         own = [each for each in seen.valid if name in each.case.attributes] or seen.valid

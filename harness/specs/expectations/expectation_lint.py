@@ -14,7 +14,7 @@ from packaging.version import Version
 from harness.model.caseid import operator_of
 from harness.specs.expectations.expectation_entry import Entry, When, within
 from harness.specs.expectations.expectations import Expectations
-from harness.specs.expectations.located import ExpectationScope, Located
+from harness.specs.expectations.target_expectations import ExpectationScope, Located
 from harness.specs.expectations.tried_conditions import Conditions, Met
 
 

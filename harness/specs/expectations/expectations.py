@@ -19,8 +19,7 @@ from harness.model.header import Expectation
 from harness.model.query import Query
 from harness.model.target_info import TargetInfo
 from harness.specs.expectations.expectation_entry import Entry
-from harness.specs.expectations.located import Located
-from harness.specs.expectations.target_expectations import TargetExpectations
+from harness.specs.expectations.target_expectations import Located, TargetExpectations
 from harness.specs.reading import source
 from harness.specs.reading.load import default_folder, parsed, yaml_files
 from harness.specs.reading.problems import validation_problems

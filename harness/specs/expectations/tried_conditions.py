@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.model.caseid import MODEL_CALL, MODEL_REGION
 from harness.model.query import Query
 from harness.specs.expand import expand
-from harness.specs.expectations.located import Located
+from harness.specs.expectations.target_expectations import Located
 from harness.specs.reading.load import LoadedSpec
 
 Met = NDArray[np.bool_]

@@ -51,7 +51,8 @@ def load_graph(file: Source, others: Mapping[str, str] = _NO_GRAPHS) -> Pattern:
             f"the name {spec.graph!r} is already used, {others[spec.graph]}; give the graph a name of its own"
         )
         problems.append(file.problem(("graph",), what))
-    problems += _names(file, spec) + _operators(file, spec) + _fused(file, spec) + _sweeps(file, spec)
+    for check in (_names, _operators, _fused, _sweeps):
+        problems += check(file, spec)
     if not problems:
         pattern = Pattern(spec)
         problems += _factors(file, pattern)
@@ -62,16 +63,16 @@ def load_graph(file: Source, others: Mapping[str, str] = _NO_GRAPHS) -> Pattern:
     return pattern
 
 
-def _names(file: Source, spec: GraphSpec) -> list[str]:
+def _names(file: Source, spec: GraphSpec) -> Iterator[str]:
     """Check that each tensor is made once, before it is taken, and is used."""
     made_at: dict[str, KeyPath] = {name: ("inputs", name) for name in spec.inputs}
     made_at |= {name: ("constants", name) for name in spec.constants}
     taken = set(spec.outputs)
-    problems = list(_names_of(file, (), spec, made_at, taken))
+    yield from _names_of(file, (), spec, made_at, taken)
     for name in spec.parameters:
         if name in (*NODE_OPTIONS, *OPTIONS, *DEPLOYMENTS):
             what = f"{name!r} is a factor of every graph; give the parameter another name"
-            problems.append(file.problem(("parameters", name), what))
+            yield file.problem(("parameters", name), what)
     by_parameter = {text for value in spec.parameters.values() for text in _texts(value)}
     by_parameter |= {
         text for sweep in spec.sweeps for levels in sweep.factors.values() for text in _texts(levels)
@@ -79,12 +80,12 @@ def _names(file: Source, spec: GraphSpec) -> list[str]:
     for kind in ("inputs", "constants"):
         for name in getattr(spec, kind) if spec.sweeps else ():
             if name not in taken and name not in by_parameter:
-                problems.append(file.problem((kind, name), f"no node takes {name!r}; remove it"))
+                yield file.problem((kind, name), f"no node takes {name!r}; remove it")
     referred = _referred(spec)
     for name in spec.parameters if spec.sweeps else ():
         if name not in referred:
             what = f"nothing takes '${name}': its levels would differ in name alone; remove it"
-            problems.append(file.problem(("parameters", name), what))
+            yield file.problem(("parameters", name), what)
     types = {given.type for given in spec.inputs.values()} | referred | set(list(spec.types)[:1])
     for graph in _graphs(spec):
         types |= {each.type for each in graph.constants.values() if each.type is not None}
@@ -92,8 +93,7 @@ def _names(file: Source, spec: GraphSpec) -> list[str]:
     for name in spec.types if spec.sweeps else ():
         if name not in types:
             what = f"nothing is of the type {name!r}: its levels would differ in name alone; remove it"
-            problems.append(file.problem(("types", name), what))
-    return problems
+            yield file.problem(("types", name), what)
 
 
 def _graphs(spec: GraphSpec) -> Iterable[GraphSpec | Subgraph]:
@@ -166,44 +166,42 @@ def _texts(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-def _operators(file: Source, spec: GraphSpec) -> list[str]:
+def _operators(file: Source, spec: GraphSpec) -> Iterator[str]:
     """Check operators, attributes and parameters of nodes."""
-    problems = []
     known = {*spec.parameters, *OPTIONS, *spec.types}
     for path, node in every_node(spec.nodes):
         values = (node.operator, node.inputs, node.outputs, *node.attributes.values())
         for name in parameters_in(values):
             if name not in known:
-                problems.append(
-                    file.problem(path, f"there is no parameter {name!r}", given=name, allowed=spec.parameters)
+                yield file.problem(
+                    path, f"there is no parameter {name!r}", given=name, allowed=spec.parameters
                 )
         for place, operator in _operators_of(spec, (*path, "operator"), node.operator):
             if "." in operator:
                 what = f"graphs contain operators of ONNX's default domain; {operator!r} can have a spec of its own"
-                problems.append(file.problem(place, what))
+                yield file.problem(place, what)
         if node.operator.startswith("$") or "." in node.operator:
             continue
         if node.operator not in OPERATORS and node.operator not in CONTROL_FLOW:
             what, known_ones = f"the harness has no oracle for {node.operator!r}", [*OPERATORS, *CONTROL_FLOW]
-            problems.append(file.problem((*path, "operator"), what, given=node.operator, allowed=known_ones))
+            yield file.problem((*path, "operator"), what, given=node.operator, allowed=known_ones)
             continue
         for opset in spec.opsets:
             try:
                 schema = onnx_schemas.operator_schema(node.operator, opset)
             except (OpsetUnavailable, UnknownOperator) as error:
-                problems.append(file.problem((*path, "operator"), str(error)))
+                yield file.problem((*path, "operator"), str(error))
                 continue
             graphs = {name for name, each in schema.attributes.items() if each.type == "GRAPH"}
             if graphs != node.subgraphs.keys():
                 what = f"{node.operator} has graphs as {', '.join(sorted(graphs)) or 'no attribute'}"
-                problems.append(file.problem((*path, "attributes"), what))
+                yield file.problem((*path, "attributes"), what)
             for name, value in node.attributes.items():
                 if name not in schema.attributes and not parameters_in(value):
                     what = f"{node.operator} has no attribute {name!r} at opset {opset}"
-                    problems.append(
-                        file.problem((*path, "attributes", name), what, given=name, allowed=schema.attributes)
+                    yield file.problem(
+                        (*path, "attributes", name), what, given=name, allowed=schema.attributes
                     )
-    return problems
 
 
 def _operators_of(spec: GraphSpec, path: KeyPath, operator: str) -> Iterator[tuple[KeyPath, str]]:
@@ -219,7 +217,7 @@ def _operators_of(spec: GraphSpec, path: KeyPath, operator: str) -> Iterator[tup
             yield ("sweeps", number, "factors", name), text
 
 
-def _fused(file: Source, spec: GraphSpec) -> list[str]:
+def _fused(file: Source, spec: GraphSpec) -> Iterator[str]:
     """Check that ONNX or ONNX Runtime has the operators of `fuses_to`, which may lack their domain."""
     known = [
         *onnx_schemas.operator_versions(),
@@ -227,80 +225,65 @@ def _fused(file: Source, spec: GraphSpec) -> list[str]:
     ]
     known += signatures.layouts()
     short = {name.rpartition(".")[2]: None for name in known}
-    return [
-        file.problem(
-            ("fuses_to", number),
-            f"neither ONNX nor ONNX Runtime has an operator {name!r}",
-            given=name,
-            allowed=known if "." in name else short,
-        )
-        for number, name in enumerate(spec.fuses_to)
-        if name not in known and name not in short
-    ]
+    for number, name in enumerate(spec.fuses_to):
+        if name not in known and name not in short:
+            what = f"neither ONNX nor ONNX Runtime has an operator {name!r}"
+            allowed = known if "." in name else short
+            yield file.problem(("fuses_to", number), what, given=name, allowed=allowed)
 
 
-def _sweeps(file: Source, spec: GraphSpec) -> list[str]:
+def _sweeps(file: Source, spec: GraphSpec) -> Iterator[str]:
     """Check that sweeps have names of their own, by which their cases differ."""
     names: dict[str, KeyPath] = {}
-    problems = []
     for number, sweep in enumerate(spec.sweeps):
         path = ("sweeps", number, "name")
         if (first := names.setdefault(sweep.name, path)) != path:
             what = f"the name {sweep.name!r} is already used, {file.where(*first)}"
-            problems.append(file.problem(path, what))
-    return problems
+            yield file.problem(path, what)
 
 
-def _factors(file: Source, pattern: Pattern) -> list[str]:
-    problems = []
+def _factors(file: Source, pattern: Pattern) -> Iterator[str]:
     kinds = [kind.name for kind in elements.ELEMENT_KINDS]
     for name, given in pattern.spec.inputs.items():
         if given.values not in kinds:
             what = f"no kind of values is named {given.values!r}"
-            problems.append(file.problem(("inputs", name, "values"), what, given=given.values, allowed=kinds))
+            yield file.problem(("inputs", name, "values"), what, given=given.values, allowed=kinds)
     for number, sweep in enumerate(pattern.spec.sweeps):
         for name, levels in sweep.factors.items():
             path = ("sweeps", number, "factors", name)
             if name == "optimization":
                 what = "every graph runs at all four levels of optimisation; remove this factor"
-                problems.append(file.problem(path, what))
+                yield file.problem(path, what)
                 continue
             if name not in factor_names(pattern):
                 what = f"{pattern.spec.graph} has no factor {name!r}"
-                problems.append(file.problem(path, what, given=name, allowed=factor_names(pattern)))
+                yield file.problem(path, what, given=name, allowed=factor_names(pattern))
                 continue
             for level in levels:
                 wrong = factor_problem(pattern, name, level)
                 if name.endswith(".values") and level not in kinds:
                     wrong = f"no kind of values is named {level!r}"
                 if wrong is not None:
-                    problems.append(file.problem(path, wrong))
+                    yield file.problem(path, wrong)
         for name in sweep.alone:
             if name not in sweep.factors and name != "opset":
-                problems.append(
-                    file.problem(("sweeps", number, "alone"), f"{name!r} is no factor of the sweep")
-                )
-    return problems
+                yield file.problem(("sweeps", number, "alone"), f"{name!r} is no factor of the sweep")
 
 
-def misfits(file: Source, pattern: Pattern) -> list[str]:
+def misfits(file: Source, pattern: Pattern) -> Iterator[str]:
     """Check that the graph with the first level of each factor is one, at each opset of the sweep, and that a case has
     each of the other levels."""
-    problems: list[str] = []
     for number, sweep in enumerate(pattern.spec.sweeps):
-        levels, before = next(combined(pattern, sweep)), len(problems)
+        levels, fit = next(combined(pattern, sweep)), True
         for opset in sweep.factors.get("opset", pattern.spec.opsets):
             try:
                 wrong = misfit(made(pattern, sweep, {**levels, "opset": opset}))
             except (WrongValue, LiteralError, Unfit, KeyError) as error:
                 wrong = f"{type(error).__name__}: {error}"
             if wrong is not None:
-                problems.append(
-                    file.problem(
-                        ("sweeps", number), f"the nodes do not fit together at opset {opset}: {wrong}"
-                    )
-                )
-        for name, level, why in lost_levels(pattern, sweep) if len(problems) == before else ():
+                fit = False
+                what = f"the nodes do not fit together at opset {opset}: {wrong}"
+                yield file.problem(("sweeps", number), what)
+        for name, level, why in lost_levels(pattern, sweep) if fit else ():
             what = f"no case has {value_text(plain(sweep.factors[name][level]))}: {why}; remove it, or list it in a sweep where it fits"
-            problems.append(file.problem(("sweeps", number, "factors", name, level), what))
-    return problems
+            yield file.problem(("sweeps", number, "factors", name, level), what)

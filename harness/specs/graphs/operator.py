@@ -29,8 +29,6 @@ _SAMPLE = "opencl"
 class GraphFamily(Family):
     """Graphs of several operators: elements of any kind, outputs as the composition gives them."""
 
-    name = "graph"
-
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         return elements.ELEMENT_KINDS
 
@@ -106,11 +104,9 @@ def _either(forms: Sequence[tuple[str, Shape]]) -> tuple[str, Shape]:
 def _filled(number: int, dtype: str, shape: Shape) -> Array:
     if dtype == "bfloat16":
         return np.full(shape, 0x3F80 * number, np.uint16)
-    return (
-        np.full(shape, str(number), object)
-        if dtype == "string"
-        else np.full(shape, number, DTYPES[dtype].storage)
-    )
+    if dtype == "string":
+        return np.full(shape, str(number), object)
+    return np.full(shape, number, DTYPES[dtype].storage)
 
 
 def _elements(tensor: Tensor) -> object:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from harness.model import onnx_schemas
@@ -77,7 +78,7 @@ class PlainGraph(NamedTuple):
             nodes=tuple(nodes),
             inputs=inputs,
             constants={name: tensor for name, tensor in self.constants.items() if name in needed},
-            options=_with_initializers(self.options, constant),
+            options=msgspec.structs.replace(self.options, initializer=",".join(constant) or None),
         )
 
     def known_as(self, name: str) -> tuple[Case, LoadedSpec]:
@@ -176,11 +177,6 @@ def forget(name: str) -> None:
 @cache
 def _nowhere() -> Source:
     return parse(b"{}", path=Path(NAME), label=NAME)
-
-
-def _with_initializers(options: Options, names: list[str]) -> Options:
-    given = {name: getattr(options, name) for name in Options.__struct_fields__}
-    return Options(**given | {"initializer": ",".join(names) or None})
 
 
 def _elements(tensor: Tensor) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from harness.specs.reading.literal_schema import LiteralCase
+from harness.specs.reading.entry_schema import LiteralCase
 from harness.specs.reading.schema_types import (
     DIALECT,
     Alternatives,
@@ -58,11 +58,9 @@ Operands = Annotated[tuple[ValueName, ...], OneOrMore(), _NAMES]
 
 
 def _attribute_form(value: object) -> str:
-    return (
-        "<graph>"
-        if isinstance(value, Subgraph) or (isinstance(value, dict) and "nodes" in value)
-        else "<value>"
-    )
+    if isinstance(value, Subgraph) or (isinstance(value, dict) and "nodes" in value):
+        return "<graph>"
+    return "<value>"
 
 
 _NO_GRAPH = {

@@ -14,12 +14,11 @@ from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.model.operator_schema import OperatorSchema
 from harness.specs.reading import literals
 from harness.specs.reading.attribute_values import WrongValue, alternatives, typed
-from harness.specs.reading.literal_schema import CaseInput, LiteralCase
+from harness.specs.reading.entry_schema import CaseInput, LiteralCase, Sweep, SweepInput, Use
 from harness.specs.reading.schema import Spec
 from harness.specs.reading.schema_types import ALL
 from harness.specs.reading.source import Key, KeyPath, Source, shown
 from harness.specs.reading.stored import stored_array
-from harness.specs.reading.sweep_schema import Sweep, SweepInput, Use
 
 MAX_COMBINATIONS = 1 << 24
 _MAX_PER_TENSOR = 3
@@ -280,11 +279,9 @@ class Checks:
         try:
             alternatives(kind, given) if alternatives_ else typed(kind, given)
         except WrongValue as wrong:
-            return (
-                str(wrong).replace("an integer, not", "an integer or 'all', not")
-                if alternatives_
-                else str(wrong)
-            )
+            if alternatives_:
+                return str(wrong).replace("an integer, not", "an integer or 'all', not")
+            return str(wrong)
         return None
 
     def _options(self, path: KeyPath, initializers: Iterable[str | None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from harness.operators.base import Call, Operator
 from harness.operators.directml.levels import levels_of
 from harness.specs.graphs.pattern import Unfit
 from harness.specs.reading.attribute_values import typed
-from harness.specs.reading.literal_schema import LiteralCase
+from harness.specs.reading.entry_schema import LiteralCase
 from harness.specs.reading.literals import documented_array, to_array
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.source import KeyPath
@@ -26,6 +27,8 @@ from harness.specs.reading.sweep_problems import option_problems
 from harness.specs.sweeps import api
 from harness.specs.sweeps.calls import call_of
 
+_MOST, _SHORT = 2048, 100
+"""Letters of the attributes of an id, which has 4096 at most, and those of one that stands in it in any case."""
 _DEPLOYED: tuple[dict[str, Any], ...] = (
     {"shapes": "undeclared"},
     {"shapes": "undeclared", "optimization": "all"},
@@ -161,6 +164,10 @@ def _documented(spec: LoadedSpec, literal: LiteralCase, call: Call) -> tuple[Arr
     return tuple(found)
 
 
+def _hash(text: str) -> str:
+    return f"hash_{blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
 def literal_id(
     operator: str,
     opset: int,
@@ -169,9 +176,13 @@ def literal_id(
     attributes: Mapping[str, Value],
     options: Options,
 ) -> str:
-    """Return the id of a written-out case."""
+    """Return the id of a written-out case. Of attributes that are too long for an id, such as the trees of a model, long ones
+    have a hash."""
     terms = [f"case={name}", *map(input_term, specs)]
-    terms.extend(f"{key}={value_text(value)}" for key, value in sorted(attributes.items()))
+    texts = {key: value_text(value) for key, value in sorted(attributes.items())}
+    if sum(map(len, texts.values())) > _MOST:
+        texts = {key: text if len(text) <= _SHORT else _hash(text) for key, text in texts.items()}
+    terms.extend(f"{key}={text}" for key, text in texts.items())
     return f"{operator}@{opset}:{';'.join(terms)}{option_terms(options)}"
 
 

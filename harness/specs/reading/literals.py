@@ -53,11 +53,9 @@ def shape_problem(shape: Sequence[int]) -> str | None:
         return "a dimension must not be negative"
     # Zeros count as 1: NumPy cannot hold an empty array whose other dimensions overflow either.
     count = math.prod(max(n, 1) for n in shape)
-    return (
-        f"{count:,} elements are above the limit of {MAX_ELEMENTS:,} per tensor"
-        if count > MAX_ELEMENTS
-        else None
-    )
+    if count > MAX_ELEMENTS:
+        return f"{count:,} elements are above the limit of {MAX_ELEMENTS:,} per tensor"
+    return None
 
 
 def to_array(dtype: str, values: Any, shape: Sequence[int] | None = None) -> Array:
@@ -77,8 +75,6 @@ def to_array(dtype: str, values: Any, shape: Sequence[int] | None = None) -> Arr
     element = DTYPES[dtype]
     if element.is_float:
         return _floats(element, leaves).reshape(wanted)
-    if element.is_minifloat:
-        return _minifloats(element, leaves).reshape(wanted)
     array = np.empty(len(leaves), element.storage)
     problems = []
     for position, (path, value) in enumerate(leaves):
@@ -139,6 +135,8 @@ def _element(dtype: DType, value: Any) -> Any:
         if not isinstance(value, bool):
             raise _NotAnElement(f"{shown(value)} is not a bool; write true or false")
         return value
+    if dtype.is_minifloat:
+        return _minifloat(dtype, value)
     return _integer(dtype, value) if dtype.is_integer else _complex(dtype, value)
 
 
@@ -206,38 +204,23 @@ def _floats(dtype: DType, leaves: Sequence[tuple[KeyPath, Any]]) -> Array:
     return array
 
 
-def _minifloats(dtype: DType, leaves: Sequence[tuple[KeyPath, Any]]) -> Array:
-    """Convert to the patterns of a minifloat, which takes only numbers that it holds."""
-    found = np.zeros(len(leaves), np.uint8)
-    problems: list[tuple[KeyPath, str]] = []
-    for position, (path, value) in enumerate(leaves):
-        try:
-            if isinstance(value, str) and _BITS.match(value):
-                found[position] = _bits(dtype, value)
-                continue
-            number = np.float64(_number(dtype, value))
-            pattern = encode_minifloat(dtype.name, number, saturate=False)
-            held = decode(dtype.name, pattern)
-            if not (
-                np.isnan(held)
-                if np.isnan(number)
-                else held == number and np.signbit(held) == np.signbit(number)
-            ):
-                raise _NotAnElement(f"{shown(value)} is not exact in {dtype.name}")
-            found[position] = pattern
-        except _NotAnElement as error:
-            problems.append((path, str(error)))
-    if problems:
-        raise LiteralError(problems)
-    return found
+def _minifloat(dtype: DType, value: Any) -> Any:
+    """Return the pattern of a minifloat, which takes only numbers that it holds."""
+    if isinstance(value, str) and _BITS.match(value):
+        return _bits(dtype, value)
+    number = np.float64(_number(dtype, value))
+    pattern = encode_minifloat(dtype.name, number, saturate=False)
+    held = decode(dtype.name, pattern)
+    same = np.isnan(held) if np.isnan(number) else held == number and np.signbit(held) == np.signbit(number)
+    if not same:
+        raise _NotAnElement(f"{shown(value)} is not exact in {dtype.name}")
+    return pattern
 
 
 def _lost(dtype: DType, result: float) -> str:
-    return (
-        "in the range of"
-        if not math.isfinite(result) or (result == 0 and dtype.name != "bfloat16")
-        else "exact in"
-    )
+    if not math.isfinite(result) or (result == 0 and dtype.name != "bfloat16"):
+        return "in the range of"
+    return "exact in"
 
 
 def _narrow(

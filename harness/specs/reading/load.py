@@ -72,11 +72,9 @@ class LoadedSpec:
     def opsets(self) -> tuple[int, ...]:
         """The opsets of the spec; `all` are the versions of the operator that opset 7 or a later one uses."""
         given = self.model.opsets
-        return (
-            onnx_schemas.opsets_of_versions(self.model.operator)
-            if given == ALL
-            else tuple(int(opset) for opset in given)
-        )
+        if given == ALL:
+            return onnx_schemas.opsets_of_versions(self.model.operator)
+        return tuple(int(opset) for opset in given)
 
     @property
     def directml(self) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ import msgspec
 from harness.model.caseid import CaseKey
 from harness.model.header import Origin
 from harness.specs.expand import Plan
+from harness.specs.reading.entry_schema import Sweep
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.reading.sweep_schema import Sweep
 from harness.specs.sweeps.family_sweeps import family_sweeps
 
 

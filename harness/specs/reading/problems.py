@@ -8,9 +8,9 @@ from typing import Any, cast, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
+from harness.specs.reading.entry_schema import Sweep, Use
 from harness.specs.reading.schema_types import LISTED
 from harness.specs.reading.source import KeyPath, Source, shown
-from harness.specs.reading.sweep_schema import Sweep, Use
 
 _WANTED = {
     "int_type": "an integer",

@@ -1,8 +1,8 @@
 """The format of a spec file as types. `load` checks operators against ONNX's schemas, `expand` the expansion
 of sweeps.
 
-Field names are the YAML's keys. An entry is a `literal_schema.LiteralCase`, or a `sweep_schema.Sweep` or `Use`; the
-types of their values are in `schema_types`.
+Field names are the YAML's keys. An entry is a `LiteralCase`, a `Sweep` or a `Use` (`entry_schema`); the types of their
+values are in `schema_types`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import json
 
 from pydantic import Field, model_validator
 
-from harness.specs.reading.literal_schema import LiteralCase
+from harness.specs.reading.entry_schema import LiteralCase, SweepEntry
 from harness.specs.reading.schema_types import DIALECT, AllOrOpsets, Alternatives, Strict, Text, refuse
-from harness.specs.reading.sweep_schema import SweepEntry
 
 
 class LowersTo(Strict):

@@ -127,11 +127,9 @@ class Source:
 
 def _few(label: str, problems: list[str]) -> list[str]:
     more = len(problems) - _MAX_PROBLEMS
-    return (
-        problems
-        if more <= 0
-        else [*problems[:_MAX_PROBLEMS], f"{label}:1: {more:,} more problems in this file"]
-    )
+    if more <= 0:
+        return problems
+    return [*problems[:_MAX_PROBLEMS], f"{label}:1: {more:,} more problems in this file"]
 
 
 class _Refused(Exception):
@@ -282,16 +280,12 @@ class _Builder:
         if len(path) > MAX_DEPTH:
             raise _Refused(line, f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, events.ScalarEvent):
-            return (
-                self.checked(line, _scalar, event.value)
-                if event.implicit[0]
-                else self.checked(line, _text, event.value)
-            )
-        return (
-            self.mapping(stream, path)
-            if isinstance(event, events.MappingStartEvent)
-            else self.sequence(stream, path)
-        )
+            if event.implicit[0]:
+                return self.checked(line, _scalar, event.value)
+            return self.checked(line, _text, event.value)
+        if isinstance(event, events.MappingStartEvent):
+            return self.mapping(stream, path)
+        return self.sequence(stream, path)
 
     def sequence(self, stream: Iterator[Any], path: KeyPath) -> tuple[Any, ...]:
         items: list[Any] = []

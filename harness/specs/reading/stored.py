@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.specs.reading.literal_schema import CaseInput
+from harness.specs.reading.entry_schema import CaseInput
 from harness.specs.reading.literals import LiteralError
 
 _ALIGNED = 64

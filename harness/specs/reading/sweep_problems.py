@@ -9,10 +9,10 @@ from typing import Any
 from harness.model.case import CONSTANTS, DEPLOYMENTS, Options
 from harness.model.dtypes import DTYPES
 from harness.operators.base import RANDOM, Operator
+from harness.specs.reading.entry_schema import Sweep, SweepInput
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.schema_types import ALL, OMITTED
 from harness.specs.reading.source import KeyPath, shown
-from harness.specs.reading.sweep_schema import Sweep, SweepInput
 from harness.specs.sweeps import api
 from harness.specs.sweeps.alternatives import IMPLIED, Listed
 from harness.specs.sweeps.shape_words import KEYS
@@ -29,8 +29,9 @@ def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Swe
         kinds = [kind.name for kind in operator.family.kinds(operator, name)]
         kinds = kinds or [kind.name for kind in fills and (RANDOM, *fills)]
         if given.values is not None and not kinds:
-            choosing = ", ".join(n for n in sweep.inputs if operator.family.kinds(operator, n)) or "no input"
-            what = f"{operator.name} lets only {choosing} choose its values; {name} takes any bits"
+            choosing = ", ".join(n for n in sweep.inputs if operator.family.kinds(operator, n))
+            why = f"only {choosing} does" if choosing else "its family defines no kinds of values"
+            what = f"{name} of {operator.name} takes no `values:`; {why}; remove the key"
             problems.append(spec.problem((*at, name, "values"), what))
             continue
         for position, kind in enumerate(given.values or ()):
@@ -101,11 +102,9 @@ def _first_problems(spec: LoadedSpec, operator: Operator, sweep: Sweep, at: KeyP
         for kind in kinds
         if any(operator.family.natural_shape(operator, kind, dtype) for dtype in floats)
     ]
-    return (
-        []
-        if kinds and len(natural) == len(kinds)
-        else [spec.problem((*at, names[0]), "the input needs a 'shape'")]
-    )
+    if kinds and len(natural) == len(kinds):
+        return []
+    return [spec.problem((*at, names[0]), "the input needs a 'shape'")]
 
 
 def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: KeyPath) -> Iterator[str]:
@@ -132,6 +131,10 @@ def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: 
         and not any(each.optional_type for each in (*schema.inputs, *schema.outputs))
     ):
         yield spec.problem((*at, "optionals"), f"no input or output of {operator.name} is an optional")
+    if options.optionals is not None and options.neighbours:
+        yield spec.problem(
+            (*at, "neighbours"), "an optional of the graph has no node beside it: leave out one of both"
+        )
     if options.omit is not None:
         yield from _omission_problems(spec, operator, options, (*at, "omit"))
     for name in DEPLOYMENTS if spec.graph is None else ():

@@ -15,9 +15,9 @@ from harness.model.dtypes import Array
 from harness.model.operator_schema import OperatorSchema, Parameter
 from harness.operators.base import Call, Choice, Operator, Shape, TensorType
 from harness.specs.reading.attribute_values import NUMBERS, alternatives
+from harness.specs.reading.entry_schema import Sweep, SweepInput
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.schema_types import ALL
-from harness.specs.reading.sweep_schema import Sweep, SweepInput
 from harness.specs.sweeps import api
 
 PLACEHOLDER = "float32"
@@ -257,13 +257,11 @@ class Listed:
             for n, (key, relation) in enumerate(relations.items())
             if n == 0 or as_shape(relation) is not None
         }
-        return (
-            list(
+        if explicit:
+            return list(
                 self.operator.family.domain(self.operator, name, Call(explicit, attributes, constants, opset))
             )
-            if explicit
-            else []
-        )
+        return []
 
 
 def stands_for_all(kind: str, listed: object) -> bool:

@@ -9,11 +9,17 @@ from harness.model.case import DirectmlOptions, DirectmlTensor, Options
 from harness.model.dtypes import DTYPES
 from harness.model.reference.directml import directml_operator
 from harness.operators.base import Call, CallTensor, Operator
-from harness.specs.reading.entry_schema import LayoutName, TensorName
-from harness.specs.reading.literal_schema import CaseDirectml, LiteralCase
+from harness.specs.reading.entry_schema import (
+    CaseDirectml,
+    LayoutName,
+    LiteralCase,
+    Sweep,
+    SweepDirectml,
+    SweepOptions,
+    TensorName,
+)
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.source import KeyPath, shown
-from harness.specs.reading.sweep_schema import Sweep, SweepDirectml
 
 _UINT = 1 << 32
 DTYPES_OF_DIRECTML = tuple(
@@ -70,18 +76,8 @@ def problems(
     options of a graph."""
     if given is None or asked is None:
         return
-    for name in (
-        "shapes",
-        "initializer",
-        "in_place",
-        "optimization",
-        "neighbours",
-        "omit",
-        "after",
-        "optionals",
-        "left_out",
-    ):
-        if getattr(graph, name) != getattr(Options(), name):
+    for name in SweepOptions.model_fields:
+        if name not in ("variant", "outputs") and getattr(graph, name) != getattr(Options(), name):
             yield spec.problem(
                 (*at, "options", name),
                 f"{name} is an option of a graph, and a call of DirectML's API has none",
@@ -153,8 +149,6 @@ def unfit(operator: Operator, asked: DirectmlOptions | None, call: Call) -> str 
         made.dimension_count,
         *(len(each.sizes) for each in made.tensors.values() if isinstance(each, CallTensor)),
     )
-    return (
-        f"more dimensions than dimension_count {asked.dimension_count}"
-        if needed > asked.dimension_count
-        else None
-    )
+    if needed > asked.dimension_count:
+        return f"more dimensions than dimension_count {asked.dimension_count}"
+    return None

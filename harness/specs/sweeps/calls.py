@@ -37,13 +37,10 @@ def call_of(case: Case) -> Call:
             if written is not None:
                 constants[spec.name] = written
     inputs = {spec.name: _tensor_type(spec.dtype, spec.shape) for spec in case.inputs}
-    call = make_call(
-        operator, case.opset, inputs, case.attributes, constants, case.options.variant, case.options.outputs
+    chosen = case.options
+    return make_call(
+        operator, case.opset, inputs, case.attributes, constants, chosen.variant, chosen.outputs, chosen.omit
     )
-    if case.options.omit is None:
-        return call
-    schema = operator_schema(case.operator, case.opset)
-    return call._replace(given=schema.given_outputs(len(call.outputs), case.options.omit))
 
 
 @lru_cache(maxsize=65536)
@@ -74,8 +71,10 @@ def make_call(
     constants: Mapping[str, Array],
     variant: str | None = None,
     outputs: int | None = None,
+    omit: str | None = None,
 ) -> Call:
-    """Make the call of a case; `outputs` is the number of outputs where it differs from the operator's usual one."""
+    """Make the call of a case; `outputs` is the number of outputs where it differs from the operator's usual one,
+    `omit` names those that its graph leaves out."""
     filled = dict(_defaults(operator.name, opset))
     for name, value in attributes.items():
         filled[name] = _held(value)
@@ -84,7 +83,8 @@ def make_call(
     count = outputs or operator.family.output_count(operator, call)
     dtypes = tuple([each.dtype for each in inputs.values()])
     found = _output_dtypes(operator.name, opset, tuple(inputs), dtypes, count, told)
-    return Call(inputs, filled, constants, opset, variant, found)
+    given = None if omit is None else operator_schema(operator.name, opset).given_outputs(len(found), omit)
+    return Call(inputs, filled, constants, opset, variant, found, given)
 
 
 def _held(value: Value) -> Value:

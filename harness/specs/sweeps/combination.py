@@ -147,7 +147,9 @@ class Combinations:
                 call = Call(present, {**defaults, **attributes}, constants, opset)
                 for key, shape in self._shapes(parameter, relations[name], call):
                     present[key] = TensorType(PLACEHOLDER, shape)
-        call = make_call(operator, opset, present, attributes, constants, options.variant, options.outputs)
+        call = make_call(
+            operator, opset, present, attributes, constants, options.variant, options.outputs, options.omit
+        )
         self._check_sizes(call)
         broken = operator.broken_rule(call)
         inputs = tuple(Input(name, each.shape, elements.get(name)) for name, each in present.items())
@@ -272,6 +274,7 @@ class Combinations:
             constants,
             step.options.variant,
             step.options.outputs,
+            step.options.omit,
         )
 
     def group(self, step: SweepStep, inputs: Sequence[Input], call: Call, kept: list[Kinds]) -> CallGroup:

@@ -75,7 +75,10 @@ class _Array:
             for start, size in zip(self.starts, sizes, strict=False)
         ]
         self.free = [[one for one in levels if not one & alone] or levels for levels in self.levels]
+        self.factors = [factor for factor, levels in enumerate(self.levels) for _ in levels]
+        """By the place of a level, its factor."""
         self.rows: list[Row] = []
+        self.impossible: dict[Row, str] = {}
         self.refused: dict[Tuple, str] = {}
         self.uncovered = dict(self._tuples(one_of))
         """By the other levels of a tuple, the levels that make it an uncovered one."""
@@ -122,16 +125,20 @@ class _Array:
         reasons: Counter[str] = Counter()
         for worth in worths:
             row = self._completed(fixed, worth)
-            reason = self.judge(row)
+            reason = self.impossible.get(row) or self.judge(row)
             if reason is None:
                 self._take(row)
                 return None
+            self.impossible[row] = reason
             reasons[reason] += 1
         return reasons.most_common(1)[0][0]
 
     def _completed(self, fixed: int, worth: Worth) -> Row:
         """Complete a tuple to a row; among levels that are worth as much one is drawn."""
-        row = [next((n for n, level in enumerate(levels) if level & fixed), -1) for levels in self.levels]
+        row = [-1] * len(self.levels)
+        for place in _places(fixed):
+            factor = self.factors[place]
+            row[factor] = place - self.starts[factor]
         rest = [factor for factor, level in enumerate(row) if level < 0]
         self.random.shuffle(rest)
         chosen = fixed

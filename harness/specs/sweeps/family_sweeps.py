@@ -18,10 +18,10 @@ from harness.model.case import CONSTANTS
 from harness.model.errors import SpecError
 from harness.operators.base import Operator
 from harness.specs.reading import source
+from harness.specs.reading.entry_schema import Sweep, SweepInput, Use
 from harness.specs.reading.load import LoadedSpec, default_folder, parsed
 from harness.specs.reading.problems import validation_problems
 from harness.specs.reading.schema import Spec
-from harness.specs.reading.sweep_schema import Sweep, SweepInput, Use
 
 _PLACE = re.compile(r"input_(\d+)\Z")
 _SWEEPS = TypeAdapter(tuple[Sweep, ...], config=ConfigDict(defer_build=True))

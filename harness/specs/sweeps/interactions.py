@@ -19,8 +19,8 @@ from harness.model.operator_schema import Parameter
 from harness.operators.base import Call, Operator
 from harness.specs.coverage.factors import level, shape_level, type_factor
 from harness.specs.reading.attribute_values import alternatives
+from harness.specs.reading.entry_schema import Cover, Levels
 from harness.specs.reading.schema_types import ALL
-from harness.specs.reading.sweep_schema import Cover, Levels
 from harness.specs.sweeps import api
 from harness.specs.sweeps.alternatives import Choices, Listed, Nth, stands_for_all
 from harness.specs.sweeps.combination import (
@@ -280,13 +280,15 @@ class Interactions:
     def case(self, row: Row) -> _Made | str:
         """Make the case of a row, or say why there is none."""
         chosen = [levels[place] for levels, place in zip(self._levels, row, strict=True)]
-        texts = {name: text for name, _, text, _ in chosen} if self.cover.forbid or self.of_sizes else {}
-        for forbidden in self.cover.forbid:
-            if all(texts.get(name) in levels for name, levels in forbidden.levels.items()):
-                return forbidden.because
+        if self.cover.forbid:
+            texts = {name: text for name, _, text, _ in chosen}
+            for forbidden in self.cover.forbid:
+                if all(texts.get(name) in levels for name, levels in forbidden.levels.items()):
+                    return forbidden.because
         made = self._made({part: value for _, part, _, value in chosen})
         if isinstance(made, str) or not self.of_sizes:
             return made
+        texts = {name: text for name, _, text, _ in chosen}
         for name, shown in self.listed.operator.family.shown(self.listed.operator, made.call).items():
             if name in texts and texts[name] not in shown:
                 return f"no case shows {name}={texts[name]} there"

@@ -11,9 +11,9 @@ from itertools import groupby, product
 from harness.model.case import Validity, Value
 from harness.operators.base import Operator
 from harness.specs.reading.attribute_values import alternatives
+from harness.specs.reading.entry_schema import Sweep
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.schema_types import ALL, OMITTED
-from harness.specs.reading.sweep_schema import Sweep
 from harness.specs.sweeps import api
 from harness.specs.sweeps.alternatives import Listed
 from harness.specs.sweeps.combination import (
@@ -237,11 +237,9 @@ class SweepCalls:
             first = next(self.groups(Counter()), None) if steps else None
         if self.combinations.wrong is not None:
             return [self.spec.problem(at, self.combinations.wrong)]
-        return (
-            []
-            if first is not None
-            else [self.spec.problem(at, "the sweep has no case: the operator forbids every combination")]
-        )
+        if first is not None:
+            return []
+        return [self.spec.problem(at, "the sweep has no case: the operator forbids every combination")]
 
     def _unused(self, at: tuple[str, int]) -> list[str]:
         found = []

@@ -5,7 +5,6 @@ index.py               which releases the package index has, as this machine is 
 pythons.py             which Pythons this machine has
 wanted_release.py      which release a text asks for
 environment_folder.py  where an environment is
-installation.py        an environment is made and seen to start
 usage.py               which environments are in use
-environments.py        the environments: made once, verified before use, listed and deleted
+environments.py        the environments: made and seen to start once, verified before use, listed and deleted
 """

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from harness.model.errors import TargetUnavailable
+from harness.targets.programs import captured, last_line
 from harness.targets.runtimes.pythons import INSTALL
 
 _UV_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
@@ -125,9 +126,7 @@ def _pip_settings() -> dict[str, str]:
     """Return pip's settings by their long names, the sections that count for an installation merged."""
     done = _pip(["config", "list"], {})
     if done.returncode:
-        raise TargetUnavailable(
-            f"pip cannot read its configuration: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
-        )
+        raise TargetUnavailable(f"pip cannot read its configuration: {last_line(done)}")
     found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
     for line in done.stdout.splitlines():
         name, _, value = line.partition("=")
@@ -139,14 +138,7 @@ def _pip_settings() -> dict[str, str]:
 
 def _pip(arguments: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **environment},
-    )
+    done = captured(command, env={**os.environ, **environment})
     if "No module named pip" in done.stderr:
         raise TargetUnavailable(f"pip, which asks the package index, is missing: {INSTALL}")
     return done

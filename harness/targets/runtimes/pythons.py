@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.model.errors import TargetUnavailable
+from harness.targets.programs import captured
 
 OLDEST = (3, 8)
 """What the worker needs."""
@@ -77,12 +78,4 @@ def run_uv(
         variables["PATH"] = path
     for name in ("VIRTUAL_ENV", "UV_PROJECT", "UV_SYSTEM_PYTHON", "UV_PROJECT_ENVIRONMENT"):
         variables.pop(name, None)
-    return subprocess.run(
-        [tool, *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-        env=variables,
-        cwd=Path.home().anchor,
-    )
+    return captured([tool, *arguments], env=variables, cwd=Path.home().anchor)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -23,6 +22,7 @@ import msgspec
 from harness.model.cache_folder import CACHE_ENV, cache_folder
 from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.targets.components import Stamp, digest, exclusive, problems, remove_tree, seal, stamp_of, stamps
+from harness.targets.programs import captured, last_line
 from harness.targets.windows import fetch, packages, sandbox, system, wheels
 from harness.targets.windows.lock import Lock, load
 from harness.targets.windows.releases import DirectmlRelease, default_release, release
@@ -243,14 +243,10 @@ def _compile(kind: str, folder: Path, base: Path, names: dict[str, str]) -> None
         rf"Z:\windows\{kind}\{kind}",
     ]
     line = sandbox.command(root, argv, binds, template=template)
-    done = subprocess.run(
-        line, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=300
-    )
+    done = captured(line, timeout=300)
     if not next(folder.rglob("*.pyc"), None):
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise HarnessFault(
-            f"the Windows Python does not run under Wine (exit code {done.returncode}): {last}"
-        )
+        what = f"the Windows Python does not run under Wine (exit code {done.returncode})"
+        raise HarnessFault(f"{what}: {last_line(done)}")
 
 
 def _is_whole(folder: Path) -> bool:

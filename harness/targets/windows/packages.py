@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.model.errors import TargetUnavailable
+from harness.targets.programs import captured
 from harness.targets.windows.fetch import Progress
 from harness.targets.windows.lock import Lock
 from harness.targets.windows.sandbox import USR
@@ -137,9 +138,7 @@ def _installed(names: Sequence[str]) -> dict[str, str]:
 def _run(*line: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        return subprocess.run(
-            line, env=environment, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
-        )
+        return captured(line, env=environment)
     except OSError as exc:
         raise TargetUnavailable(
             f"{line[0]} cannot be started ({exc.strerror}): use `harness windows install --from tree`"

@@ -7,7 +7,6 @@ This is a maintainer's command on a Debian-like machine; an installation needs n
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -18,6 +17,7 @@ from urllib.parse import unquote
 
 from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.model.plain_file import sha256_of
+from harness.targets.programs import captured
 from harness.targets.windows.fetch import Mirrors, Progress, note, require_tool
 from harness.targets.windows.lock import DebianPackage, DebianSet, Lock, Wheel, WindowsPython
 from harness.targets.windows.releases import DirectmlRelease
@@ -153,9 +153,7 @@ def verify_authenticode(path: Path, folder: Path) -> bool:
         raise TargetUnavailable("no certificate bundle to check signatures with: install ca-certificates")
     signature, roots = folder / "signature.pem", folder / "roots.pem"
     signature.unlink(missing_ok=True)
-    if subprocess.run(
-        ["osslsigncode", "extract-signature", "-pem", "-in", path, "-out", signature], capture_output=True
-    ).returncode:
+    if captured(["osslsigncode", "extract-signature", "-pem", "-in", path, "-out", signature]).returncode:
         return False
     roots.write_text(Path(bundle).read_text() + "".join(_embedded_roots(signature)))
     command = [
@@ -169,7 +167,7 @@ def verify_authenticode(path: Path, folder: Path) -> bool:
         "-in",
         str(path),
     ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = captured(command)
     signer = re.search(r"Signer's certificate:\s+-+\s+Signer #0:\s+Subject: (.*)", done.stdout)
     return done.returncode == 0 and signer is not None and signer[1].endswith(f"/CN={PUBLISHER}")
 
@@ -180,12 +178,8 @@ def _embedded_roots(signature: Path) -> list[str]:
     listing = _run(["openssl", "pkcs7", "-in", str(signature), "-print_certs"])
     found = []
     for pem in re.findall(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", listing, re.S):
-        shown = subprocess.run(
-            ["openssl", "x509", "-noout", "-fingerprint", "-sha256"],
-            input=pem,
-            capture_output=True,
-            text=True,
-        ).stdout
+        fingerprint = ["openssl", "x509", "-noout", "-fingerprint", "-sha256"]
+        shown = captured(fingerprint, stdin=None, input=pem).stdout
         if shown.strip().rsplit("=", 1)[-1].replace(":", "") == MICROSOFT_ROOT:
             found.append(pem)
     return found
@@ -198,7 +192,7 @@ def lock_wheel(project: str, version: str, python: str, folder: Path) -> Wheel:
 
 
 def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = captured(command)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
         print(done.stderr, file=sys.stderr)

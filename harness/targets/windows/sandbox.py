@@ -13,7 +13,6 @@ of workers share one installation without seeing each other.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from shutil import which
 from typing import NamedTuple
 
 from harness.model.errors import TargetUnavailable
+from harness.targets.programs import captured
 
 WINE = "/usr/lib/wine/wine64"
 WINESERVER = "/usr/lib/wine/wineserver64"
@@ -134,10 +134,7 @@ def works(tool: str) -> bool:
             if tool == "bwrap"
             else _unshare(Path(tree), [], [], prefix_in_memory=False)
         )
-        return (
-            which(probe[0]) is not None
-            and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
-        )
+        return which(probe[0]) is not None and captured(probe).returncode == 0
 
 
 def remedy(settings: Path = Path("/proc/sys")) -> str:

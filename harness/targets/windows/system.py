@@ -7,7 +7,6 @@ import filecmp
 import os
 import re
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from typing import IO
 
 from harness.model.errors import HarnessFault
 from harness.model.progress import ProgressStep
+from harness.targets.programs import captured, last_line
 from harness.targets.windows.fetch import Progress
 from harness.targets.windows.sandbox import MOUNT_FILES, MOUNT_POINTS, WINE, command, files_of
 
@@ -116,12 +116,9 @@ def make_prefix(root: Path, prefix: Path) -> None:
     script = f"{WINE} wineboot -i && {WINE} reg add 'HKCU\\Environment' /v TEMP /d 'Z:\\tmp' /f && "
     script += f"{WINE} reg add 'HKCU\\Environment' /v TMP /d 'Z:\\tmp' /f && $WINESERVER -w"
     line = command(root, ["/bin/sh", "-c", script], [], template=None, prefix=prefix)
-    done = subprocess.run(
-        line, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=300
-    )
+    done = captured(line, timeout=300)
     if done.returncode or not (prefix / "system.reg").is_file():
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise HarnessFault(f"Wine could not make its prefix (exit code {done.returncode}): {last}")
+        raise HarnessFault(f"Wine could not make its prefix (exit code {done.returncode}): {last_line(done)}")
     link_identical(prefix / "drive_c/windows", files_of(root) / WINDOWS_DLLS, f"/{WINDOWS_DLLS}")
 
 

@@ -4,7 +4,6 @@ without running any of their code."""
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.model.plain_file import sha256_of
+from harness.targets.programs import captured
 from harness.targets.runtimes.pythons import INSTALL
 from harness.targets.windows.lock import Wheel, WindowsPython
 
@@ -50,7 +50,7 @@ def pip_download(
             "--python-version",
             python or "3.12",
         ]
-    done = subprocess.run([*command, *requirements], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = captured([*command, *requirements])
     if done.returncode:
         if "No module named pip" in done.stderr:
             raise TargetUnavailable(f"pip, which downloads the Windows wheels, is missing: {INSTALL}")

@@ -223,11 +223,9 @@ def _queries(key: str, queries: Sequence[str], indent: str) -> str:
         return f"{indent}{key}: {quoted[0]}\n"
     flow = f"{indent}{key}: [{', '.join(quoted)}]\n"
     inner = " " * (len(indent) + 2)
-    return (
-        flow
-        if len(flow) <= WIDTH
-        else f"{indent}{key}:\n" + "".join(f"{inner}- {query}\n" for query in quoted)
-    )
+    if len(flow) <= WIDTH:
+        return flow
+    return f"{indent}{key}:\n" + "".join(f"{inner}- {query}\n" for query in quoted)
 
 
 def _entry(entry: NewEntry, at: str) -> str:

@@ -24,8 +24,7 @@ from harness.run.oracle import OracleError, oracle
 from harness.run.probe import Probe, Probes
 from harness.run.target_info import target_info
 from harness.specs.expectations.expectations import Expectations
-from harness.specs.expectations.located import Located
-from harness.specs.expectations.target_expectations import TargetExpectations
+from harness.specs.expectations.target_expectations import Located, TargetExpectations
 from harness.targets.target import Target
 
 Outputs = tuple[Tensor, ...]

@@ -26,7 +26,7 @@ from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
 from harness.specs.expectations.expectation_entry import Entry
 from harness.specs.expectations.expectations import Expectations
-from harness.specs.expectations.located import Located
+from harness.specs.expectations.target_expectations import Located
 from harness.specs.selection import NO_NEW_PAIR, NOT_ASKED, OTHER_SHARD
 
 OUTCOMES = tuple(Outcome)

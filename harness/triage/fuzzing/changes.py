@@ -232,7 +232,7 @@ def option(draft: Draft) -> Candidate | None:
     choices: Sequence[Any] = {
         "shapes": ("symbolic", "static", "undeclared"),
         "optimization": ("off", "basic", "extended", "all"),
-        "neighbours": (False, True),
+        "neighbours": (False, candidate.options.optionals is None),
         "initializer": _initializers(draft),
         "outputs": tuple(dict.fromkeys(each.outputs for each in draft.seeds.options)),
     }[name]

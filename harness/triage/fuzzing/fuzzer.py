@@ -18,8 +18,7 @@ from harness.operators.base import Undefined
 from harness.run.deviation import Given
 from harness.run.oracle import OracleError, oracle
 from harness.run.probe import Probe, Probes
-from harness.specs.expectations.located import WITHOUT_KERNEL, Located
-from harness.specs.expectations.target_expectations import TargetExpectations
+from harness.specs.expectations.target_expectations import WITHOUT_KERNEL, Located, TargetExpectations
 from harness.specs.graphs.deployments import graph_cases
 from harness.specs.graphs.pattern import Pattern, Unfit
 from harness.specs.graphs.plain import plain_graph

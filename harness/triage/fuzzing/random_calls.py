@@ -102,7 +102,12 @@ class Drawing:
             return False
         if not self.subject.follows(candidate):
             return False
-        shapes = self.seeds.operator.family.output_shapes(self.seeds.operator, self.subject.call(candidate))
+        try:
+            shapes = self.seeds.operator.family.output_shapes(
+                self.seeds.operator, self.subject.call(candidate)
+            )
+        except MemoryError:  # the shape is that of what the formula makes
+            return False
         return all(
             prod(max(extent, 1) for extent in shape if extent != UNKNOWN) <= LARGEST for shape in shapes
         )

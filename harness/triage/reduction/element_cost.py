@@ -28,11 +28,9 @@ def plain(dtype: str, shape: tuple[int, ...], *, payload: bool) -> Array:
         return np.asarray((numbers.astype("f4").view("u4") >> np.uint32(16)).astype("u2")).reshape(shape)
     if dtype == "bool":
         numbers = numbers % 2
-    return (
-        entry.wrapped(numbers).reshape(shape)
-        if entry.narrow
-        else numbers.astype(entry.storage).reshape(shape)
-    )
+    if entry.narrow:
+        return entry.wrapped(numbers).reshape(shape)
+    return numbers.astype(entry.storage).reshape(shape)
 
 
 def tensor_cost(tensor: Tensor, *, payload: bool) -> int:

@@ -20,14 +20,13 @@ def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]
     """Yield candidates with all options, then one, at their defaults, and with a lower level of
     optimisation."""
     yield from _asking_less(candidate)
-    options = {name: getattr(candidate.options, name) for name in Options.__struct_fields__}
-    default = {name: getattr(Options(), name) for name in options}
-    yield candidate._replace(options=Options())
-    for name, value in options.items():
-        if value != default[name]:
-            yield candidate._replace(options=Options(**{**options, name: default[name]}))
+    options, default = candidate.options, Options()
+    yield candidate._replace(options=default)
+    for name in Options.__struct_fields__:
+        if getattr(options, name) != (usual := getattr(default, name)):
+            yield candidate._replace(options=msgspec.structs.replace(options, **{name: usual}))
     for level in ("basic", "extended"):
-        yield candidate._replace(options=Options(**{**options, "optimization": level}))
+        yield candidate._replace(options=msgspec.structs.replace(options, optimization=level))
 
 
 def _asking_less(candidate: Candidate) -> Iterator[Candidate]:

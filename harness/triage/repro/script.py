@@ -64,7 +64,6 @@ def _constants(failure: Failure) -> str:
         f"    ({name!r}, {number}, {written_array(failure.prepared.inputs[position])}),"
         for position, (name, number) in zip(graph.fed, graph.inputs, strict=True)
     ]
-    expected = failure.expected
     lines = [
         'LIBRARY = "onnxruntime"',
         f"CASE = {case.id!r}",
@@ -83,13 +82,7 @@ def _constants(failure: Failure) -> str:
         *_before(failure),
         f"OPTIONALS = {list(graph.optionals)!r}",
         f"MAPS = {list(graph.maps)!r}",
-        "OUTPUTS = [  # (name, ONNX element type, NumPy's)",
-        *(
-            f"    ({name!r}, {number}, {str(np.dtype(BY_ONNX_NUMBER[number].storage))!r}),"
-            for name, number in graph.outputs
-        ),
-        "]",
-        *expected_lines(expected, case.validity),
+        *output_lines(failure),
         f"EXPECTED_ERROR = {case.rule or ''!r}",
         f"REPORTED = {f'{failure.signature}; onnxruntime {failure.info.onnxruntime}'!r}",
         f"MODEL = {_text(graph.model)}  # model.onnx",
@@ -116,6 +109,16 @@ def _before(failure: Failure) -> list[str]:
         return ["BEFORE = []"]
     arrays = (f"    {written_array(before[position])}," for position in failure.graph.fed)
     return ["BEFORE = [  # a call that the session runs first", *arrays, "]"]
+
+
+def output_lines(failure: Failure) -> list[str]:
+    """Write the outputs and what is expected of them, as the template reads them."""
+    written = [
+        f"    ({name!r}, {number}, {str(np.dtype(BY_ONNX_NUMBER[number].storage))!r}),"
+        for name, number in failure.graph.outputs
+    ]
+    head = "OUTPUTS = [  # (name, ONNX element type, NumPy's)"
+    return [head, *written, "]", *expected_lines(failure.expected, failure.case.validity)]
 
 
 def expected_lines(expected: Sequence[Expected] | None, validity: Validity) -> list[str]:

@@ -106,14 +106,23 @@ def check(code: int, what: str) -> None:
         raise ComError(what, code)
 
 
+def created(dll: str, name: str, types: tuple[Any, ...], *arguments: Any) -> int:
+    """Return the object that a function of a DLL makes and its last argument receives; raises ComError."""
+    made = c_void_p()
+    check(function(library(dll), name, c_int32, *types, c_void_p)(*arguments, byref(made)), name)
+    return int(made.value or 0)
+
+
+def made_by(pointer: int, slot: int, what: str, types: tuple[Any, ...], *arguments: Any) -> int:
+    """Return the object that a method makes and its last argument receives; raises ComError."""
+    made = c_void_p()
+    check(method(pointer, slot, *types, c_void_p)(*arguments, byref(made)), what)
+    return int(made.value or 0)
+
+
 def query(pointer: int, interface: str) -> int:
     """Return another interface of an object; the caller releases it."""
-    found = c_void_p()
-    check(
-        method(pointer, 0, c_void_p, c_void_p)(byref(Guid(interface)), byref(found)),
-        f"QueryInterface {interface}",
-    )
-    return int(found.value or 0)
+    return made_by(pointer, 0, f"QueryInterface {interface}", (c_void_p,), byref(Guid(interface)))
 
 
 def release(*pointers: int | None) -> None:
@@ -130,12 +139,6 @@ class Maker:
     _owned: list[int]
 
     def _make(self, slot: int, interface: str, what: str, types: Any, *arguments: Any) -> int:
-        made = c_void_p()
-        check(
-            method(self.device, slot, *types, c_void_p, c_void_p)(
-                *arguments, byref(Guid(interface)), byref(made)
-            ),
-            what,
-        )
-        self._owned.append(int(made.value or 0))
-        return self._owned[-1]
+        made = made_by(self.device, slot, what, (*types, c_void_p), *arguments, byref(Guid(interface)))
+        self._owned.append(made)
+        return made

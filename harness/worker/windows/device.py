@@ -6,14 +6,16 @@ Python 3.8 and later.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
 import sys
+from collections.abc import Iterator
 from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_uint32, c_void_p, c_wchar, c_wchar_p
 from typing import Any
 
-from .com import ComError, Guid, check, function, library, method, release
+from .com import ComError, Guid, check, created, function, library, made_by, method, release
 
 IDXGI_FACTORY1 = "770aae78-f26f-4dba-a829-253c83d1b387"
 IDXGI_DEVICE = "54ec77fa-1377-44e6-8c32-88fd5f44c84c"
@@ -48,13 +50,8 @@ class AdapterDescription(ctypes.Structure):
 
     _fields_ = [
         ("description", c_wchar * 128),
-        ("vendor", c_uint32),
-        ("device", c_uint32),
-        ("subsystem", c_uint32),
-        ("revision", c_uint32),
-        ("dedicated_video", c_size_t),
-        ("dedicated_system", c_size_t),
-        ("shared_system", c_size_t),
+        *((name, c_uint32) for name in ("vendor", "device", "subsystem", "revision")),
+        *((name, c_size_t) for name in ("dedicated_video", "dedicated_system", "shared_system")),
         ("luid_low", c_uint32),
         ("luid_high", c_int32),
         ("flags", c_uint32),
@@ -87,15 +84,28 @@ def describe_device(device_id: int = 0, path: str | None = None) -> dict[str, An
         "directml_path": path,
         "directml_sha256": sha256_of(path),
     }
-    factory = adapter = 0
-    try:
-        factory = _create("dxgi", "CreateDXGIFactory1", (c_void_p, c_void_p), byref(Guid(IDXGI_FACTORY1)))
-        adapter = _from_method(factory, 12, "EnumAdapters1", (c_uint32,), device_id)
+    with adapter_of(device_id) as adapter:
         facts.update(_describe_adapter(adapter))
         facts.update(_describe_directml(path, adapter))
+    return facts
+
+
+@contextlib.contextmanager
+def adapter_of(device_id: int) -> Iterator[int]:
+    """Yield a DXGI adapter by its number; raises ComError where there is none."""
+    factory = adapter = 0
+    try:
+        factory = created("dxgi", "CreateDXGIFactory1", (c_void_p,), byref(Guid(IDXGI_FACTORY1)))
+        adapter = made_by(factory, 12, "IDXGIFactory1::EnumAdapters1", (c_uint32,), device_id)
+        yield adapter
     finally:
         release(adapter, factory)
-    return facts
+
+
+def d3d12_device(adapter: int | None) -> int:
+    """Return an ID3D12Device on an adapter, None for the default one; raises ComError."""
+    types, interface = (c_void_p, c_uint32, c_void_p), byref(Guid(ID3D12_DEVICE))
+    return created("d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, interface)
 
 
 def forget_execution_context(device_id: int = 0) -> bool:
@@ -106,14 +116,10 @@ def forget_execution_context(device_id: int = 0) -> bool:
     fails leaves the work that it had recorded in there, and frees the memory that this work uses: the next
     session would run it, and crash or compute with foreign values.
     """
-    factory = adapter = device = 0
+    device = 0
     try:
-        factory = _create("dxgi", "CreateDXGIFactory1", (c_void_p, c_void_p), byref(Guid(IDXGI_FACTORY1)))
-        adapter = _from_method(factory, 12, "EnumAdapters1", (c_uint32,), device_id)
-        types = (c_void_p, c_uint32, c_void_p, c_void_p)
-        device = _create(
-            "d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE))
-        )
+        with adapter_of(device_id) as adapter:
+            device = d3d12_device(adapter)
         if (
             method(device, 37)() < 0
         ):  # GetDeviceRemovedReason: a process has one device an adapter, and gets a removed one again
@@ -128,7 +134,7 @@ def forget_execution_context(device_id: int = 0) -> bool:
             return True
         raise
     finally:
-        release(device, adapter, factory)
+        release(device)
 
 
 def directml_path() -> str:
@@ -187,20 +193,6 @@ def sha256_of(path: str) -> str:
     return state.hexdigest()
 
 
-def _create(dll: str, name: str, types: tuple[Any, ...], *arguments: Any) -> int:
-    """Call a function whose last argument receives an object."""
-    made = c_void_p()
-    check(function(library(dll), name, c_int32, *types)(*arguments, byref(made)), name)
-    return int(made.value or 0)
-
-
-def _from_method(pointer: int, slot: int, name: str, types: tuple[Any, ...], *arguments: Any) -> int:
-    """Call a method whose last argument receives an object."""
-    made = c_void_p()
-    check(method(pointer, slot, *types, c_void_p)(*arguments, byref(made)), name)
-    return int(made.value or 0)
-
-
 def _describe_adapter(adapter: int) -> dict[str, Any]:
     facts = AdapterDescription()
     check(method(adapter, 10, c_void_p)(byref(facts)), "IDXGIAdapter1::GetDesc1")
@@ -222,12 +214,9 @@ def _describe_adapter(adapter: int) -> dict[str, Any]:
 def _describe_directml(path: str, adapter: int) -> dict[str, Any]:
     device = directml = 0
     try:
-        types = (c_void_p, c_uint32, c_void_p, c_void_p)
-        device = _create(
-            "d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE))
-        )
-        types = (c_void_p, c_uint32, c_void_p, c_void_p)
-        directml = _create(path, "DMLCreateDevice", types, device, 0, byref(Guid(IDML_DEVICE)))
+        device = d3d12_device(adapter)
+        types = (c_void_p, c_uint32, c_void_p)
+        directml = created(path, "DMLCreateDevice", types, device, 0, byref(Guid(IDML_DEVICE)))
         dtypes = [name for name, value in TENSOR_DATA_TYPES.items() if _supports(directml, value)]
         return {"max_feature_level": level_text(_maximum_level(directml)), "device_dtypes": dtypes}
     finally:

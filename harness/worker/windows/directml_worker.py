@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.util
 import os
 import sys
 from typing import Any
@@ -27,11 +26,8 @@ def main() -> None:
     serve."""
     path, *pairs = sys.argv[1:]
     options = dict(pair.split("=", 1) for pair in pairs)
-    spec = importlib.util.spec_from_file_location("harness_worker", path)
-    assert spec is not None
-    assert spec.loader is not None
-    worker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(worker)
+    sys.path.insert(0, os.path.dirname(path))
+    worker: Any = importlib.import_module("worker")
 
     def make_backend() -> Any:
         gc.freeze()  # modules stay: the collector need not walk through them again and again

@@ -26,7 +26,8 @@ from collections.abc import Iterator
 from ctypes import POINTER, byref, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
-from .com import Guid, address_of, check, function, library, query
+from .com import Guid, address_of, check, created, function, library, query
+from .device import d3d12_device
 
 WINE_BUILDS = ("wine-10.0 (Debian 10.0~repack-6)",)
 
@@ -55,10 +56,8 @@ SURFACE_NAMES = {
 }
 SURFACE_USERS = {"wined3d.dll": 2, "d3d12core.dll": 0, "d3d12.dll": 1}
 
-ID3D12_DEVICE = "189819f1-1db6-4b57-be54-1821339b85f7"
 ID3D12_DEVICE5 = "8b4f173b-2fea-4b80-8f58-4307191ab95d"
 IDXGI_FACTORY4 = "1bc6ea02-ef36-464f-bf0c-21ca39e5168a"
-FEATURE_LEVEL_11_0 = 0xB000
 
 _EXECUTE_READ_WRITE, _READ_WRITE, _COMMIT_RESERVE = 0x40, 0x04, 0x3000
 _kept: list[int] = []
@@ -257,14 +256,6 @@ def drop_window_surface() -> None:
             _write(address, new, _READ_WRITE)
 
 
-def create_device() -> int:
-    """Return a new ID3D12Device of the default adapter."""
-    create = function(library("d3d12"), "D3D12CreateDevice", c_int32, c_void_p, c_uint32, c_void_p, c_void_p)
-    device = c_void_p()
-    check(create(None, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)), byref(device)), "D3D12CreateDevice")
-    return int(device.value or 0)
-
-
 def answer_meta_commands(device: int) -> None:
     """Let EnumerateMetaCommands of all devices answer that there are none."""
     device5 = query(device, ID3D12_DEVICE5)
@@ -287,10 +278,8 @@ def keep_one_factory() -> None:
     """Let the three functions that create a DXGI factory return one."""
     dxgi = library("dxgi")
     entries = {name: _checked_entry(dxgi, name, pattern) for name, pattern in CREATE_FACTORY.items()}
-    made = c_void_p()
-    create = function(dxgi, "CreateDXGIFactory2", c_int32, c_uint32, c_void_p, c_void_p)
-    check(create(0, byref(Guid(IDXGI_FACTORY4)), byref(made)), "CreateDXGIFactory2")
-    factory = int(made.value or 0)
+    types = (c_uint32, c_void_p)
+    factory = created("dxgi", "CreateDXGIFactory2", types, 0, byref(Guid(IDXGI_FACTORY4)))
     for name, entry in entries.items():
         _write(entry, jump_to(_new_code(factory_code(factory, with_flags=name.endswith("2")))))
     _kept.append(factory)
@@ -314,7 +303,7 @@ def before_sessions() -> None:
     nothing."""
     if _prepared or wine_build() is None:
         return
-    device = create_device()
+    device = d3d12_device(None)
     answer_meta_commands(device)
     keep_one_device(device)
     keep_one_factory()

@@ -4,10 +4,10 @@ buffers and list."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ctypes import addressof, byref, c_int32, c_uint32, c_void_p
+from ctypes import addressof, byref, c_uint32, c_void_p
 from typing import Any, Tuple
 
-from ..com import ComError, Guid, Maker, check, function, library, method, release
+from ..com import ComError, Guid, Maker, created, method, release
 from ..device import IDML_DEVICE
 from .gpu import DEFAULT, Buffer, DeviceRemoved, Gpu
 from .layouts import BindingProperties, BindingTableDesc, BufferBinding, TypedDesc
@@ -59,17 +59,11 @@ class Api(Maker):
     def __init__(self, gpu: Gpu, path: str, minimum_level: int, *, debug: bool = False) -> None:
         """Create the device from the DirectML.dll at `path`; raises ComError, for instance for a level that
         the DLL lacks."""
-        create = function(
-            library(path), "DMLCreateDevice1", c_int32, c_void_p, c_uint32, c_uint32, c_void_p, c_void_p
-        )
-        made = c_void_p()
-        flags = DEBUG_FLAG if debug else 0
-        check(
-            create(gpu.device, flags, minimum_level, byref(Guid(IDML_DEVICE)), byref(made)),
-            "DMLCreateDevice1",
-        )
+        types, flags = (c_void_p, c_uint32, c_uint32, c_void_p), DEBUG_FLAG if debug else 0
         self.gpu = gpu
-        self.device = int(made.value or 0)
+        self.device = created(
+            path, "DMLCreateDevice1", types, gpu.device, flags, minimum_level, byref(Guid(IDML_DEVICE))
+        )
         self._owned = [self.device]
         self._create = method(self.device, 8, c_void_p, c_void_p, c_void_p)
         self._compile = method(self.device, 9, c_void_p, c_uint32, c_void_p, c_void_p)

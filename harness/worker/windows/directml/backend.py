@@ -14,20 +14,9 @@ from typing import Any
 
 from ..com import ComError, address_of, function, library, release
 from ..device import describe_device
+from . import gpu as d3d12
 from .api import Api
 from .debugging import InfoQueue
-from .gpu import (
-    COMMON,
-    COPY_DEST,
-    COPY_SOURCE,
-    DEFAULT,
-    READBACK,
-    UNORDERED_ACCESS,
-    UPLOAD,
-    Buffer,
-    Gpu,
-    create_d3d12_device,
-)
 from .operators import OWNED_BY_DML, DescriptionError, NativeDescription
 from .session import CompiledOperator
 
@@ -58,12 +47,12 @@ class DirectML:
             )
         self._device_id = device_id
         self._debug = debug
-        self._gpu = Gpu(create_d3d12_device(device_id, debug=debug))
+        self._gpu = d3d12.Gpu(d3d12.create_d3d12_device(device_id, debug=debug))
         self._messages = InfoQueue(self._gpu.device) if debug else None
         self._apis: dict[int, Api] = {}
         self._session: CompiledOperator | None = None
         self._arena, self._upload, self._readback = (
-            Buffer(self._gpu, heap) for heap in (DEFAULT, UPLOAD, READBACK)
+            d3d12.Buffer(self._gpu, heap) for heap in (d3d12.DEFAULT, d3d12.UPLOAD, d3d12.READBACK)
         )
         self._recorded = False
 
@@ -157,13 +146,13 @@ class DirectML:
         self._fill(session, arrays, patterns)
         gpu, arena, placement = self._gpu, self._arena.pointer, session.placement
         self._recorded = True
-        gpu.transition(arena, COMMON, COPY_DEST)
+        gpu.transition(arena, d3d12.COMMON, d3d12.COPY_DEST)
         gpu.copy(arena, 0, self._upload.pointer, 0, placement.bytes)
-        gpu.transition(arena, COPY_DEST, UNORDERED_ACCESS)
+        gpu.transition(arena, d3d12.COPY_DEST, d3d12.UNORDERED_ACCESS)
         self._api(session.description.level).dispatch(
             session.compiled, session.needs, session.bound, session.bound_outputs
         )
-        gpu.transition(arena, UNORDERED_ACCESS, COPY_SOURCE)
+        gpu.transition(arena, d3d12.UNORDERED_ACCESS, d3d12.COPY_SOURCE)
         total = 0
         for at, size in placement.outputs:
             gpu.copy(self._readback.pointer, total, arena, at, size)
@@ -242,19 +231,6 @@ class DirectML:
         if self._session is not None:
             release(self._session.compiled)
             self._session = None
-
-    def close(self) -> None:
-        """Release everything."""
-        self._drop_session()
-        for api in self._apis.values():
-            api.close()
-        self._apis.clear()
-        for buffer in (self._arena, self._upload, self._readback):
-            buffer.close()
-        if self._messages is not None:
-            release(self._messages.pointer)
-        self._gpu.close()
-        release(self._gpu.device)
 
 
 def wheel_path() -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_char_p, c_int32, c_size_t, c_uint64, c_void_p
 
-from ..com import Guid, check, function, library, method, query, release
+from ..com import Guid, check, created, method, query, release
 
 DEBUG = "344488b7-6846-474b-b989-f027448245e0"
 INFO_QUEUE = "0742a90b-c387-483f-b946-30a7e4e61458"
@@ -29,11 +29,9 @@ class Message(ctypes.Structure):
 def enable_debug_layer() -> None:
     """Switch the debug layer on for devices that are made from now on; raises ComError where this machine has
     none."""
-    layer = c_void_p()
-    get = function(library("d3d12"), "D3D12GetDebugInterface", c_int32, c_void_p, c_void_p)
-    check(get(byref(Guid(DEBUG)), byref(layer)), "D3D12GetDebugInterface")
-    method(layer.value or 0, 3, restype=None)()
-    release(layer.value)
+    layer = created("d3d12", "D3D12GetDebugInterface", (c_void_p,), byref(Guid(DEBUG)))
+    method(layer, 3, restype=None)()
+    release(layer)
 
 
 class InfoQueue:

@@ -4,11 +4,11 @@ that grow."""
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_int32, c_uint32, c_uint64, c_void_p
+from ctypes import byref, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-from ..com import ComError, Guid, Maker, check, function, library, method, release
-from ..device import FEATURE_LEVEL_11_0, ID3D12_DEVICE, IDXGI_FACTORY1
+from ..com import ComError, Guid, Maker, method, release
+from ..device import adapter_of, d3d12_device
 from .debugging import enable_debug_layer
 from .layouts import HeapProperties, ResourceDesc, Transition
 
@@ -44,26 +44,10 @@ class DeviceRemoved(ComError):
 def create_d3d12_device(device_id: int, *, debug: bool) -> int:
     """Return an ID3D12Device on DXGI adapter `device_id`, with the debug layer if asked for; raises
     ComError."""
-    factory, adapter, made = c_void_p(), c_void_p(), c_void_p()
     if debug:
         enable_debug_layer()
-    try:
-        make = function(library("dxgi"), "CreateDXGIFactory1", c_int32, c_void_p, c_void_p)
-        check(make(byref(Guid(IDXGI_FACTORY1)), byref(factory)), "CreateDXGIFactory1")
-        check(
-            method(factory.value or 0, 12, c_uint32, c_void_p)(device_id, byref(adapter)),
-            "IDXGIFactory1::EnumAdapters1",
-        )
-        create = function(
-            library("d3d12"), "D3D12CreateDevice", c_int32, c_void_p, c_uint32, c_void_p, c_void_p
-        )
-        check(
-            create(adapter.value, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)), byref(made)),
-            "D3D12CreateDevice",
-        )
-    finally:
-        release(adapter.value, factory.value)
-    return int(made.value or 0)
+    with adapter_of(device_id) as adapter:
+        return d3d12_device(adapter)
 
 
 class Gpu(Maker):
@@ -189,11 +173,6 @@ class Gpu(Maker):
         reason = self._removed()
         if reason < 0:
             raise DeviceRemoved("D3D12", reason)
-
-    def close(self) -> None:
-        """Release everything but the device."""
-        release(*reversed(self._owned))
-        self._owned.clear()
 
 
 class Buffer:

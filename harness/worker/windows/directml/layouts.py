@@ -8,13 +8,7 @@ from ctypes import Structure, c_int32, c_uint16, c_uint32, c_uint64, c_void_p
 class HeapProperties(Structure):
     """D3D12_HEAP_PROPERTIES."""
 
-    _fields_ = [
-        ("kind", c_uint32),
-        ("cpu_page", c_uint32),
-        ("pool", c_uint32),
-        ("creation_node", c_uint32),
-        ("visible_node", c_uint32),
-    ]
+    _fields_ = [(name, c_uint32) for name in ("kind", "cpu_page", "pool", "creation_node", "visible_node")]
 
 
 class ResourceDesc(Structure):
@@ -27,11 +21,7 @@ class ResourceDesc(Structure):
         ("height", c_uint32),
         ("depth", c_uint16),
         ("mip_levels", c_uint16),
-        ("format", c_uint32),
-        ("sample_count", c_uint32),
-        ("sample_quality", c_uint32),
-        ("layout", c_uint32),
-        ("flags", c_uint32),
+        *((name, c_uint32) for name in ("format", "sample_count", "sample_quality", "layout", "flags")),
     ]
 
 

@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_float, c_int32, c_uint32, c_uint64, c_void_p
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Tuple
 
 from ..device import FEATURE_LEVELS, TENSOR_DATA_TYPES, level_text
@@ -23,11 +23,6 @@ BUFFER = 1
 OWNED_BY_DML = 1
 """DML_TENSOR_FLAG_OWNED_BY_DML."""
 LEVELS = {level_text(value): value for value in FEATURE_LEVELS}
-ITEMSIZES = {
-    "float32": 4, "float16": 2, "uint32": 4, "uint16": 2, "uint8": 1, "int32": 4, "int16": 2, "int8": 1, "float64": 8, "uint64": 8,
-    "int64": 8,
-}  # fmt: skip
-"""Bytes an element; the types of four bits have no case here."""
 _UINT32, _UINT64 = 1 << 32, 1 << 64
 
 
@@ -37,6 +32,8 @@ _SCALARS = {
     "uint32": "I", "uint64": "Q",
 }  # fmt: skip
 """The members of DML_SCALAR_UNION, as `struct` names them."""
+ITEMSIZES = {name: struct.calcsize(_SCALARS[name]) for name in TENSOR_DATA_TYPES if name in _SCALARS}
+"""Bytes an element; the types of four bits have no case here."""
 _ARRAYS: dict[str, Any] = {"uint_array": c_uint32, "int_array": c_int32, "float_array": c_float}
 
 
@@ -287,12 +284,7 @@ def _number(name: str, value: Any, limit: int) -> int:
     return value
 
 
-def _unsigned(name: str, value: Any) -> int:
-    return _number(name, value, _UINT32)
-
-
-def _unsigned64(name: str, value: Any) -> int:
-    return _number(name, value, _UINT64)
+_unsigned, _unsigned64 = (partial(_number, limit=limit) for limit in (_UINT32, _UINT64))
 
 
 def _signed(name: str, value: Any) -> int:
