@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.cache_folder import CACHE_ENV
+from harness.targets.runtimes import pythons
 from tests.golden import check_golden
 from tests.running import Ended, complaint, harness
 
@@ -145,9 +146,11 @@ def test_an_unknown_release_is_told_before_a_case_is_looked_for(monkeypatch: pyt
     ],
 )
 def test_a_wrong_argument_is_told_before_a_missing_uv(
-    arguments: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv(CACHE_ENV, str(tmp_path))  # no release is installed
     monkeypatch.setitem(sys.modules, "uv", None)
+    pythons.pythons.cache_clear()  # uv told which there are
     ended = harness("bisect", *arguments)
     assert (ended.code, complaint(ended).startswith(said)) == (code, True), ended.err
 

@@ -177,7 +177,9 @@ def nothing_ran() -> Ended:
 
 
 def a_query_that_matches_nothing() -> Ended:
-    return harness("run", "-t", "fake", "-k", "Round@22:sweep=sizes;X=float16[5];values=none", "-o", "none")
+    return harness(
+        "run", "-t", "fake", "-k", "Round@22:sweep=sizes;X=float16[5];values=specials", "-o", "none"
+    )
 
 
 def a_target_that_is_missing() -> Ended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from harness.targets.windows import fetch
 from harness.targets.windows.fetch import MIRROR_ENV, Mirrors, fetch_packages, find_mirrors
 from harness.targets.windows.lock import DebianPackage
 from harness.targets.windows.refresh import parse_print_uris
+from harness.targets.windows.wheels import pip_download
 
 CONTENT = bytes(range(256)) * 40
 
@@ -201,3 +203,22 @@ def test_what_apt_would_download_becomes_pins() -> None:
         parse_print_uris("", mirrors)
     with pytest.raises(HarnessFault, match=r"unknown mirror: w_1_amd64\.deb"):
         parse_print_uris(f"'scheme://x/w.deb' w_1_amd64.deb 12 SHA256:{'a' * 64}\n", mirrors)
+
+
+def test_constraints_for_the_packages_of_this_python_do_not_reach_the_windows_wheels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where `PIP_CONSTRAINT` holds CI to the releases of a lock."""
+    name = "thing-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(tmp_path / name, "w") as wheel:
+        wheel.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
+        wheel.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr("thing-1.0.dist-info/RECORD", "")
+    (tmp_path / "constraints.txt").write_text("thing==2.0\n", encoding="utf-8")
+    for variable, value in (
+        ("NO_INDEX", "1"),
+        ("FIND_LINKS", tmp_path),
+        ("CONSTRAINT", tmp_path / "constraints.txt"),
+    ):
+        monkeypatch.setenv(f"PIP_{variable}", str(value))
+    assert [path.name for path in pip_download(["thing==1.0"], tmp_path / "own")] == [name]

@@ -76,6 +76,6 @@ def run_uv(
     variables = {**os.environ, **(environment or {}), "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never"}
     if path is not None:
         variables["PATH"] = path
-    for name in ("VIRTUAL_ENV", "UV_PROJECT", "UV_SYSTEM_PYTHON", "UV_PROJECT_ENVIRONMENT"):
+    for name in ("VIRTUAL_ENV", "UV_PROJECT", "UV_SYSTEM_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_CONSTRAINT"):
         variables.pop(name, None)
     return captured([tool, *arguments], env=variables, cwd=Path.home().anchor)

@@ -3,6 +3,7 @@ without running any of their code."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tarfile
@@ -24,7 +25,7 @@ def pip_download(
     requirements: Sequence[str], folder: Path, *, python: str | None = None, source: bool = False
 ) -> list[Path]:
     """Download win_amd64 wheels for a Python version, or source distributions, with pip as this machine
-    configures it."""
+    configures it, except for constraints: those are for this Python's packages."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [
         sys.executable,
@@ -50,7 +51,8 @@ def pip_download(
             "--python-version",
             python or "3.12",
         ]
-    done = captured([*command, *requirements])
+    environment = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
+    done = captured([*command, *requirements], env=environment)
     if done.returncode:
         if "No module named pip" in done.stderr:
             raise TargetUnavailable(f"pip, which downloads the Windows wheels, is missing: {INSTALL}")
