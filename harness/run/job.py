@@ -25,7 +25,8 @@ from harness.run.baseline import Baseline
 from harness.run.deviation import Given, remembers
 from harness.run.hashes import output_hash
 from harness.run.held_back import Culprits, PatternRuns, Reruns
-from harness.run.judge import Judgement, judge, verdict
+from harness.run.judge import Compare, Judgement, judge, verdict
+from harness.run.kept_judgements import judging
 from harness.run.resume import Done
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.expectations.target_expectations import Known, TargetExpectations
@@ -78,9 +79,12 @@ class TargetRun(NamedTuple):
             cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why))
         )
         try:
-            with closing(pool.run(supply, keep=True)) as answers:
+            with (
+                closing(pool.run(supply, keep=True)) as answers,
+                judging(self.work.selection, self.target.provider, self.work.seed) as asked,
+            ):
                 for prepared, graph, execution in answers:
-                    result = self._result(prepared, graph, execution)
+                    result = self._result(prepared, graph, execution, asked)
                     if not (
                         over_patterns.hold(prepared, graph, execution, result)
                         or culprits.hold(prepared, graph, result)
@@ -114,9 +118,9 @@ class TargetRun(NamedTuple):
             elif not done.refused(case.id, self.target.name):
                 yield case
 
-    def _result(self, prepared: Prepared, graph: Graph, execution: Execution) -> Result:
+    def _result(self, prepared: Prepared, graph: Graph, execution: Execution, asked: Compare) -> Result:
         case = prepared.case
-        judgement = self._placed(case, judge(prepared, graph, execution, self.target.provider))
+        judgement = self._placed(case, judge(prepared, graph, execution, self.target.provider, asked))
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
         given = Given(prepared, execution.outputs, judgement, self.target.provider)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -46,6 +47,10 @@ class Judgement(NamedTuple):
     """How many elements were judged of how many, where not all were; a place in `diff` is one among them."""
 
 
+Compare = Callable[[Prepared, tuple[Tensor, ...], str], Judgement]
+"""Holds the outputs of a provider against the oracle's."""
+
+
 class NodePlacement(NamedTuple):
     """The provider of the tested nodes, and in `doubt` why that is no proof. `function_nodes` is the number of
     nodes that ran in place of operators without a kernel, by the bodies that ONNX gives these."""
@@ -55,30 +60,7 @@ class NodePlacement(NamedTuple):
     function_nodes: int | None = None
 
 
-def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str) -> Judgement:
-    """Compare the outcome of a case on a target with the expected one.
-
-    A pass needs all tested nodes on `provider`, as the session itself reports them; the oracle is asked only
-    where there is an output.
-    """
-    if execution.ended is not None:
-        outcome = Outcome.TIMEOUT if execution.ended == "timeout" else Outcome.CRASH
-        return Judgement(outcome, None, execution.error)
-    placed_on, doubt, function_nodes = placement(execution, graph, provider)
-    if execution.outputs is None:
-        assert execution.error is not None
-        # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be
-        # elsewhere
-        if execution.error.class_ == _NO_OUTPUT and prepared.case.validity is Validity.INVALID:
-            return Judgement(Outcome.ACCEPTED_INVALID, placed_on, execution.error)
-        outcome = _outcome_of_error(execution, doubt is not None and placed_on is not None)
-        return Judgement(outcome, None if outcome is Outcome.NOT_RUN else placed_on, execution.error)
-    if doubt is not None:
-        return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
-    return _compared(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
-
-
-def _compared(prepared: Prepared, outputs: tuple[Tensor, ...], provider: str) -> Judgement:
+def compared(prepared: Prepared, outputs: tuple[Tensor, ...], provider: str) -> Judgement:
     """Hold the outputs of `provider` against the oracle's."""
     case = prepared.case
     if case.validity is Validity.INVALID:
@@ -112,6 +94,35 @@ def _compared(prepared: Prepared, outputs: tuple[Tensor, ...], provider: str) ->
         _nans(expected, outputs),
         sampled=None if sample is None else (outputs[0].array.size, of),
     )
+
+
+def judge(
+    prepared: Prepared,
+    graph: Graph,
+    execution: Execution,
+    provider: str,
+    compare: Compare = compared,
+) -> Judgement:
+    """Compare the outcome of a case on a target with the expected one; `compare` is asked about outputs.
+
+    A pass needs all tested nodes on `provider`, as the session itself reports them; the oracle is asked only
+    where there is an output.
+    """
+    if execution.ended is not None:
+        outcome = Outcome.TIMEOUT if execution.ended == "timeout" else Outcome.CRASH
+        return Judgement(outcome, None, execution.error)
+    placed_on, doubt, function_nodes = placement(execution, graph, provider)
+    if execution.outputs is None:
+        assert execution.error is not None
+        # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be
+        # elsewhere
+        if execution.error.class_ == _NO_OUTPUT and prepared.case.validity is Validity.INVALID:
+            return Judgement(Outcome.ACCEPTED_INVALID, placed_on, execution.error)
+        outcome = _outcome_of_error(execution, doubt is not None and placed_on is not None)
+        return Judgement(outcome, None if outcome is Outcome.NOT_RUN else placed_on, execution.error)
+    if doubt is not None:
+        return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
+    return compare(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
 
 
 def _sample(prepared: Prepared) -> Sample | None:

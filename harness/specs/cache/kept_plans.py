@@ -107,10 +107,14 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
     )
 
 
-def _path(spec: LoadedSpec) -> Path:
+def digest(spec: LoadedSpec) -> bytes:
+    """Return a digest of all that the plan of a spec follows from."""
     shared = _files(family_sweeps.folder()) + _files(left_out_file().parent)
-    total = sha256(digests.code(*kept.ROOMS) + shared + spec.source.digest)
-    return cache_folder("plans") / f"{spec.model.operator}-{total.hexdigest()[:16]}.pickle"
+    return sha256(digests.code(*kept.ROOMS) + shared + spec.source.digest).digest()
+
+
+def _path(spec: LoadedSpec) -> Path:
+    return cache_folder("plans") / f"{spec.model.operator}-{digest(spec).hex()[:16]}.pickle"
 
 
 @cache
