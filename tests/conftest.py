@@ -32,9 +32,9 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Start two processes more than there are processors: many tests wait for other processes."""
+    """Start one process more than there are processors: many tests wait for other processes."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return (len(affinity(0)) if affinity else os.cpu_count() or 1) + 2
+    return (len(affinity(0)) if affinity else os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

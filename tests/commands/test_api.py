@@ -82,6 +82,7 @@ def test_compare_takes_paths_and_runs(folder: Path) -> None:
     assert api.compare("wrong", right).total.changes[Change.FIX] == 1
 
 
+@pytest.mark.slow
 def test_a_target_that_is_not_here_is_a_result(folder: Path) -> None:
     script = script_of(folder, [], startup="exit")
     done = api.run([f"fake,script={script}"], [FEW], [ROUND], output="out")

@@ -454,6 +454,7 @@ class TestBadInput:
         ended = harness(*command, "nowhere")
         assert (ended.code, complaint(ended)) == (2, "nowhere: cannot be read: No such file or directory")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
     def test_an_output_that_has_not_all_characters(self, folder: Path, encoding: str) -> None:
         """As on Windows where the output goes to a file."""
@@ -597,6 +598,7 @@ def no_windows_runtime(*_: object, **__: object) -> None:
     raise TargetUnavailable(NO_RUNTIME)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copied", [False, True])
 def test_a_part_of_the_specs_is_judged_as_one(folder: Path, copied: bool) -> None:
     """What is known of the other operators matches nothing here, and a copy of a spec may call its sweeps as
@@ -661,6 +663,7 @@ def test_default_folder_and_latest(folder: Path) -> None:
     assert {path.name for path in latest.iterdir()} == {"run.jsonl", "report.md", "report.html"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error on Windows")
 @pytest.mark.parametrize(("startup", "code"), [("ok", 0), ("exit", 3)])
 def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(

@@ -24,6 +24,7 @@ def printed(notebook: Any) -> dict[str, str]:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Jupyter's own packages
+@pytest.mark.slow
 def test_the_notebook_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if find_spec("nbclient") is None or find_spec("ipykernel") is None:
         need("notebook", "python -m pip install -e '.[notebook]'")

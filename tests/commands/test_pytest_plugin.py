@@ -83,6 +83,7 @@ class TestCollection:
     def test_without_arguments_harness_collects_cases_alone(self, suite: pytest.Pytester) -> None:
         assert suite.runpytest_inprocess("--harness").parseoutcomes() == {"passed": 6, "failed": 1}
 
+    @pytest.mark.slow
     def test_the_harness_s_own_specs(self, pytester: pytest.Pytester) -> None:
         ended = pytester.runpytest_inprocess(
             "--harness", "--harness-target=cpu", "--harness-query=Round@22:case=documented_onnx"
@@ -101,6 +102,7 @@ class TestCollection:
             "failed": 1,
         }
 
+    @pytest.mark.slow
     def test_several_targets_queries_names_and_marks(self, suite: pytest.Pytester) -> None:
         both = ("--harness", "--harness-target=fake", "--harness-target=fake,script=script.yaml")
         assert suite.runpytest_inprocess(*both).parseoutcomes() == {"passed": 13, "failed": 1}
@@ -195,6 +197,7 @@ class TestOptionsOfPytest:
     def test_x_stops_at_the_failure(self, suite: pytest.Pytester) -> None:
         suite.runpytest_inprocess("-x").assert_outcomes(passed=5, failed=1)
 
+    @pytest.mark.slow
     def test_lf_runs_what_failed(self, suite: pytest.Pytester) -> None:
         suite.runpytest_inprocess()
         suite.runpytest_inprocess("--lf").assert_outcomes(failed=1)
@@ -213,6 +216,7 @@ class TestOptionsOfPytest:
         assert LINK in wrong.result[0].message
 
     @pytest.mark.parametrize("dist", ["load", pytest.param("worksteal", marks=pytest.mark.slow)])
+    @pytest.mark.slow
     def test_processes_of_xdist_share_the_cases(self, suite: pytest.Pytester, dist: str) -> None:
         ended = suite.runpytest_subprocess("-n", "2", "--dist", dist)
         ended.assert_outcomes(passed=7, failed=1)
@@ -306,6 +310,7 @@ class TestExecution:
         finally:
             execution.close()
 
+    @pytest.mark.slow
     def test_a_target_that_does_not_start_is_started_once(self, tmp_path: Path) -> None:
         script = script_of(tmp_path, [], startup="exit")
         execution, wanted = self._of(tmp_path, f"fake,script={script}")

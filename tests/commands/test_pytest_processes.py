@@ -70,6 +70,7 @@ def test_a_crash_costs_one_case(suite: pytest.Pytester, forks: list[int]) -> Non
     assert len(forks) == 2
 
 
+@pytest.mark.slow
 def test_x_and_lf(suite: pytest.Pytester, forks: list[int]) -> None:
     suite.runpytest_inprocess("--harness-jobs=2", "-x").assert_outcomes(passed=5, failed=1)
     assert len(forks) == 2
@@ -77,6 +78,7 @@ def test_x_and_lf(suite: pytest.Pytester, forks: list[int]) -> None:
     assert len(forks) == 2
 
 
+@pytest.mark.slow
 def test_two_targets_one_after_the_other(suite: pytest.Pytester, forks: list[int]) -> None:
     ended = suite.runpytest_inprocess(
         "--harness-jobs=2", "--harness-target=fake", "--harness-target=fake,script=script.yaml"
@@ -93,6 +95,7 @@ def execution(folder: Path, target: str) -> tuple[ItemRuns, list[Wanted]]:
     return ItemRuns(parse_targets([target]), wanted, known, timeout=30, jobs=2, blocks=False), wanted
 
 
+@pytest.mark.slow
 def test_in_any_order_and_again(tmp_path: Path, forks: list[int]) -> None:
     runs, wanted = execution(tmp_path, "fake")
     try:

@@ -213,6 +213,7 @@ def test_undeclared_shapes_leave_an_element_type_alone() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.slow
 def test_onnx_checker_accepts_every_valid_graph(part: str) -> None:
     """Once a graph; only of valid cases, since the checker is native code that may crash on bad attributes.
 
@@ -371,6 +372,7 @@ class TestGeneratedModels:
         )
         assert digest not in manifest_text((ROUND,), parse_all([f"{self.QUERY};X=float16"]))
 
+    @pytest.mark.slow
     def test_a_stale_manifest(self, tmp_path: Path) -> None:
         (tmp_path / "manifest.txt").write_text(manifest_text((ROUND,)), encoding="utf-8")
         assert check_manifest((ROUND,), tmp_path) is None

@@ -112,6 +112,7 @@ def test_a_map_is_no_initializer(tmp_path: Path) -> None:
     assert "'X_values' is of a map, which is no initializer" in harness("check", spec).err
 
 
+@pytest.mark.slow
 def test_a_reproduction_passes_maps(tmp_path: Path) -> None:
     spec = tmp_path / "a.yaml"
     spec.write_text(SPEC, encoding="utf-8")

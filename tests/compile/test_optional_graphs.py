@@ -110,6 +110,7 @@ def test_an_operator_without_optionals_has_none_to_pass(tmp_path: Path) -> None:
     assert "no input or output of Abs is an optional" in harness("check", spec).err
 
 
+@pytest.mark.slow
 def test_a_reproduction_passes_optionals(tmp_path: Path) -> None:
     spec = tmp_path / "a.yaml"
     spec.write_text(SPEC.format("OptionalHasElement", "input", "false"), encoding="utf-8")

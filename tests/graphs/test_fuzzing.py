@@ -21,6 +21,7 @@ from harness.specs.sweeps.calls import call_of
 from harness.triage.fuzzing.graphs import GraphDrawing
 from harness.triage.fuzzing.random_calls import Drawn
 from harness.triage.reduction.graphs import smallest
+from tests.fuzzing import LONG, ends_with
 from tests.running import SPECS, complaint, harness, results_of
 
 PATTERNS = ("MatMulAdd", "QdqConv", "TransposeReduce", "DivMul", "LayerNorm")
@@ -68,6 +69,7 @@ class TestDrawing:
         members = {each.case.operator for each in drawn(4, 12, alone)}
         assert members & set(PATTERNS) == {alone.model.operator}
 
+    @pytest.mark.slow
     def test_some_graphs_are_deployed_as_they_can_be(self) -> None:
         plain = Options()
         found = [each.case for each in drawn(7, 80)[:: len(LEVELS)]]
@@ -120,13 +122,16 @@ class TestSmallest:
 
 
 class TestCommand:
-    def test_a_real_defect_is_found_and_is_as_red_again(self, tmp_path: Path) -> None:
+    def test_a_real_defect_is_found_and_is_as_red_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """FuseReluClip throws for any type but float32 and float16; no entry says so here."""
+        ends_with("FuseReluClip", monkeypatch)
         spec = SPECS / "graphs" / "ReluClip.yaml"
         none = tmp_path / "none.yaml"
         none.write_text("[]\n", encoding="utf-8")
         out = tmp_path / "out"
-        asked = ("fuzz", "--graph", "ReluClip", "--seconds", "10", "--seed", "3", "--spec", spec)
+        asked = ("fuzz", "--graph", "ReluClip", *LONG, "--seed", "3", "--spec", spec)
         ended = harness(*asked, "--expectations", none, "-o", out)
         assert ended.code == 1, ended.err
         assert "rejected at load (Fail) by FuseReluClip" in ended.out
@@ -138,13 +143,16 @@ class TestCommand:
         written = [path.read_text("utf-8") for path in out.glob("*.yaml")]
         assert min(text.count("operator:") for text in written if "(Fail) by FuseReluClip" in text) == 2
 
-    def test_a_defect_of_a_deployment_is_found_and_is_as_red_again(self, tmp_path: Path) -> None:
+    def test_a_defect_of_a_deployment_is_found_and_is_as_red_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """An output that is an input is not written where it was bound; no entry says so here."""
+        ends_with("binding=", monkeypatch)
         spec = SPECS / "graphs" / "PassedThrough.yaml"
         none = tmp_path / "none.yaml"
         none.write_text("[]\n", encoding="utf-8")
         out = tmp_path / "out"
-        asked = ("fuzz", "--graph", "PassedThrough", "--seconds", "10", "--seed", "1", "--spec", spec)
+        asked = ("fuzz", "--graph", "PassedThrough", *LONG, "--seed", "1", "--spec", spec)
         ended = harness(*asked, "--expectations", none, "-o", out)
         assert ended.code == 1, ended.err
         assert "by binding=" in ended.out

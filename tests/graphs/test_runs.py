@@ -103,6 +103,7 @@ def test_an_entry_speaks_of_one_transformer(tmp_path: Path) -> None:
         assert {each["verdict"] for each in found.values() if each["outcome"] == "mismatch"} == {verdict}
 
 
+@pytest.mark.slow
 def test_a_reduced_graph_runs_and_a_report_names_the_culprit(tmp_path: Path) -> None:
     case = next(iter(case for case, each in _run(tmp_path, BIAS).items() if each["outcome"] == "mismatch"))
     small = tmp_path / "small.yaml"

@@ -46,6 +46,7 @@ def test_tensor_terms_go_there_and_back(shape: tuple[int, ...]) -> None:
     assert caseid.parse(f"X@1:{term}").tensors == {"data": TensorTerm("bfloat16", shape)}
 
 
+@pytest.mark.slow
 @given(case_ids())
 def test_parsed_ids_can_be_written_again(case_id: str) -> None:
     parsed = caseid.parse(case_id)

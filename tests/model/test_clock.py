@@ -15,6 +15,7 @@ DAY = 86_400.0
 
 
 @pytest.mark.parametrize("jump", [DAY, -DAY])
+@pytest.mark.slow
 def test_a_run_while_the_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
     """It jumps whenever it is read."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))

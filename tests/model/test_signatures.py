@@ -64,6 +64,7 @@ def test_names_do_not_clash_with_those_of_onnx() -> None:
     assert opset_imports("Attention", 23) == {"": 23}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(version("onnxruntime") != signatures.release(), reason="the file is of another release")
 def test_the_file_says_what_its_release_states() -> None:
     assert PATH.read_text(encoding="utf-8") == text()

@@ -79,6 +79,7 @@ def test_no_mistake_is_written_twice() -> None:
     assert len(names) == len(set(names)) >= 590
 
 
+@pytest.mark.slow
 def test_a_right_kernel_turns_no_case_red(cases: list[Case]) -> None:
 
     some = [case for case in cases[::40] if case.validity.value != "unspecified"]

@@ -89,6 +89,7 @@ def command(folder: Path, operators: Path | str, *arguments: str) -> subprocess.
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_its_modules_are_part_of_the_oracle_s_hash(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "Abs.yaml").write_text(SPEC, encoding="utf-8")
@@ -105,6 +106,7 @@ def test_its_modules_are_part_of_the_oracle_s_hash(tmp_path: Path) -> None:
     assert "the hash of the oracle changed since" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_node_of_a_cluster_with_other_modules_is_another_one(tmp_path: Path) -> None:
     script = "from harness.run.cluster.identity import identity; print(identity().code)"
     found = []
@@ -144,6 +146,7 @@ def test_what_is_wrong_with_a_module_is_its_author_s(tmp_path: Path, text: str, 
     assert (done.returncode, done.stderr) == (2, f"harness: {tmp_path}/{complaint}\n")
 
 
+@pytest.mark.slow
 def test_the_documented_operator(tmp_path: Path) -> None:
     page = Path("docs/specs.md").read_text(encoding="utf-8").partition("## An operator of your own")[2]
     for language, name in (("python", "own.py"), ("yaml", "Abs.yaml")):
@@ -197,6 +200,7 @@ sweeps:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.slow
 def test_a_library_of_custom_operators_is_loaded_into_every_session(tmp_path: Path) -> None:
     source = Path(__file__).parents[1] / "custom_operators" / "library.c"
     library = tmp_path / "libscaled.so"

@@ -18,6 +18,7 @@ from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
 from harness.specs.sweeps.calls import call_of, case_inputs
 from tests.operators import recurrent_loops, regions_loops
+from tests.sampled import one_of
 
 Kernel = Callable[[Call, dict[str, Any], str], list[Any]]
 
@@ -121,14 +122,14 @@ def red(name: str, wrong: str) -> Iterator[str]:
             yield case.id
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", one_of(4, KERNELS))
 def test_loops_turn_nothing_red(name: str) -> None:
     assert len(cases(name)) >= 20
     assert list(red(name, "")) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"), [(name, wrong) for name, all_ in MISTAKES.items() for wrong in all_]
+    ("name", "wrong"), one_of(9, [(name, wrong) for name, all_ in MISTAKES.items() for wrong in all_])
 )
 def test_a_mistake_turns_cases_red(name: str, wrong: str) -> None:
     found = red(name, wrong)

@@ -254,10 +254,11 @@ WRONG = (
 )
 
 
+@pytest.mark.slow
 def test_a_right_kernel_turns_nothing_red() -> None:
     assert red(resize) == []
 
 
-@pytest.mark.parametrize("wrong", one_of(2, WRONG))
+@pytest.mark.parametrize("wrong", one_of(9, WRONG))
 def test_a_wrong_kernel_turns_cases_red(wrong: str) -> None:
     assert len(red(partial(resize, wrong=wrong))) >= 2

@@ -230,6 +230,7 @@ class TestScript:
         said = dict(line.split("=", 1) for line in output.read_text().splitlines())
         return ended.returncode, ended.stdout, said
 
+    @pytest.mark.slow
     def test_a_red_run(self, checkout: Path) -> None:
         code, out, said = self.run(
             checkout,

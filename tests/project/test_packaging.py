@@ -8,6 +8,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from harness.operators import COLLECTED
 from harness.specs.reading.load import load_specs
 
@@ -39,6 +41,7 @@ def test_the_lock_pins_every_requirement_with_hashes_and_names_no_host() -> None
     assert {re.sub(r"[-_.]+", "-", name).lower() for name in required} <= locked | {"hatchling"}
 
 
+@pytest.mark.slow
 def test_a_wheel_carries_the_specs_and_runs_outside_a_checkout(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(_ROOT)],

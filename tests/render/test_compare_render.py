@@ -53,6 +53,7 @@ def test_what_the_page_says(tmp_path: Path) -> None:
     check_golden(GOLDEN / "compare_page.txt", parsed(RENDERINGS.text(two(tmp_path), "html")).text())
 
 
+@pytest.mark.slow
 def test_markdown_stays_under_its_limit(tmp_path: Path) -> None:
     text = write_markdown(compare_document(two(tmp_path, faults=0.5)), limit=40_000)
     assert len(text.encode()) <= 40_000
@@ -60,6 +61,7 @@ def test_markdown_stays_under_its_limit(tmp_path: Path) -> None:
     assert "## Changes" in text
 
 
+@pytest.mark.slow
 def test_what_is_not_kept_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined, "KEEP", 3)
     found = two(tmp_path, faults=0.5)

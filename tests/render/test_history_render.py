@@ -125,6 +125,7 @@ def test_a_single_deviation_among_many_is_seen(tmp_path: Path) -> None:
     assert "999 / 1,000 \N{MINUS SIGN} 1" in [text.text for text in root.iter(f"{SVG}text")]
 
 
+@pytest.mark.slow
 def test_the_chart_draws_the_newest_rows(tmp_path: Path) -> None:
     for day in range(1, ROWS + 5):
         write_run(tmp_path / str(day), day, {CASE: "pm"[day % 2]})

@@ -223,6 +223,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     assert len(tests) == len(HOSTILE)
 
 
+@pytest.mark.slow
 def test_ctrf_validates_and_counts_add_up(run: Path) -> None:
     results = ctrf(run)["results"]
     summary, tests = results["summary"], results["tests"]  # type: ignore[index]

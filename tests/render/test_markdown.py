@@ -127,6 +127,7 @@ def test_the_same_tables_give_the_same_text() -> None:
     assert render_markdown(Report(synthetic.tables(500))) == render_markdown(Report(synthetic.tables(500)))
 
 
+@pytest.mark.slow
 def test_many_operators_make_no_endless_file(tmp_path: Path) -> None:
     text = render_markdown(Report(read_tables(RunReader(many.write_run(tmp_path / "run.jsonl", 60, 40)))))
     assert len(text.encode()) < 60_000

@@ -41,6 +41,7 @@ from harness.results.compare.tables import (
 from harness.results.runfile import RunReader, RunWriter
 from tests import synthetic
 from tests.running import ROUND, complaint, harness, script_of
+from tests.sampled import one_of
 from tests.synthetic import ABSENT, CPU, DML, end_of
 
 V, O = Validity, Outcome  # noqa: E741 - tables below stay readable
@@ -470,7 +471,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "a", folder / "b"
 
 
-@pytest.mark.parametrize("format", ["terminal", "markdown", "json", "html"])
+@pytest.mark.parametrize("format", one_of(4, ["terminal", "markdown", "json", "html"]))
 def test_real_runs_in_every_format(real: tuple[Path, Path], tmp_path: Path, format: str) -> None:
     out = tmp_path / "out"
     assert harness("compare", *real, "--format", format, "-o", out).code == 1
@@ -502,6 +503,7 @@ def test_json_of_real_runs(real: tuple[Path, Path]) -> None:
     assert one["before"]["placed_on"] == "CPUExecutionProvider"
 
 
+@pytest.mark.slow
 def test_it_needs_no_onnxruntime(real: tuple[Path, Path]) -> None:
     import subprocess
     import sys
@@ -516,6 +518,7 @@ def test_it_needs_no_onnxruntime(real: tuple[Path, Path]) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_many_results_of_each_kind(base: Run, head: Run) -> None:
     for number in range(300):
         base.add(f"case{number}", O.PASS if number % 3 else O.MISMATCH, ulp=None if number % 3 else number)

@@ -125,6 +125,7 @@ def test_a_case_that_one_of_them_cannot_express_is_not_compared() -> None:
     assert cross_check.compared == 0
 
 
+@pytest.mark.slow
 def test_columns_are_held_against_each_other_as_lines_are(tmp_path: Path) -> None:
     """Every pair of outcomes, of outputs that are the same, others or not known, of calls that are composed or that an API
     lacks, of cases of one target alone; in any order, under names that a report shortens."""

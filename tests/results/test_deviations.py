@@ -105,6 +105,7 @@ def named(run: Path) -> dict[str, Any]:
     return {case: result.get("expectation") for case, result in results_of(run).items()}
 
 
+@pytest.mark.slow
 def test_the_header_states_the_entries_of_its_targets_and_operators(runs: Path) -> None:
     assert header_of(runs / "whole").expectations == {1: HALVES, 2: LATER}
 
@@ -124,6 +125,7 @@ def test_a_deviating_result_names_its_entry(runs: Path) -> None:
     assert list(found.values()).count(1) > 5
 
 
+@pytest.mark.slow
 def test_merged_shards_name_what_the_whole_run_names(runs: Path, tmp_path: Path) -> None:
     assert harness("merge", runs / "two", runs / "one", "-o", tmp_path).err == ""
     assert named(tmp_path) == named(runs / "whole")
@@ -145,6 +147,7 @@ def test_a_shard_of_before_the_entries_were_stated(runs: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("older", [False, True])
+@pytest.mark.slow
 def test_a_continued_run_names_what_a_whole_one_names(runs: Path, tmp_path: Path, older: bool) -> None:
     """A file from before entries were stated gets them; what it holds already names none."""
     lines = lines_of(runs / "whole")[:10]
@@ -228,6 +231,7 @@ def test_a_refusal_for_another_reason_is_unexpected(tmp_path: Path, said: str, v
     assert {result["verdict"] for result in results_of(tmp_path / "run").values()} == {verdict}
 
 
+@pytest.mark.slow
 def test_what_an_earlier_run_explains_names_no_entry(runs: Path, tmp_path: Path) -> None:
     """But what the entry expects is still known by the entry."""
     (tmp_path / "known.yaml").write_text(

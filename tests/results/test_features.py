@@ -154,6 +154,7 @@ def test_every_kind_of_case(case: str, wanted: dict[str, object]) -> None:
     assert {name: found.get(name) for name in wanted} == wanted
 
 
+@pytest.mark.slow
 def test_the_table_says_of_every_case_what_the_case_says() -> None:
     ids = [case.id for case in plan_in_parts("one of each family")][::41]
     table = FeatureTable()

@@ -168,6 +168,7 @@ def test_answers(whole: Path, tmp_path: Path, damage: Damage, said: str) -> None
     assert not (tmp_path / "site").exists()
 
 
+@pytest.mark.slow
 def test_what_is_whole_is_read(whole: Path, tmp_path: Path) -> None:
     """The file that the others are made of, a header that is long, and numbers that nothing depends on."""
     lines = whole.parent / "lines" / "run.jsonl"
@@ -183,6 +184,7 @@ def test_what_is_whole_is_read(whole: Path, tmp_path: Path) -> None:
         assert [harness(*asked, path) for asked in commands] == known
 
 
+@pytest.mark.slow
 def test_texts_of_ids(tmp_path: Path) -> None:
     """Escapes and HTML reach terminal and page as they do from lines: `tests.render.test_hostile`."""
     found = [

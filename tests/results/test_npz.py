@@ -124,6 +124,7 @@ def test_other_ways_to_pack(tmp_path: Path) -> None:
     assert load_arrays(tmp_path / "b.npz") is None
 
 
+@pytest.mark.slow
 def test_damage_is_never_more_than_nothing(tmp_path: Path) -> None:
     rng = random.Random(7)
     whole = saved(

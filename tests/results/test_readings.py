@@ -468,6 +468,7 @@ def test_a_command_that_reads_an_incomplete_run_ends_with_4(
     assert harness(*(run if word == "RUN" else word for word in command)).code == 0
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_is_red_whatever_the_validity(tmp_path: Path) -> None:
     open_case = next(each for each in api.load(specs=[ROUND]) if each.validity is OPEN)
     script = script_of(tmp_path, [(open_case.id, "crash")])

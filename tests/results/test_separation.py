@@ -37,6 +37,7 @@ def recovered(rule: tuple[Term, ...]) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "wanted", "lengths"),
     [(7, 6, {1, 2, 3}), pytest.param(50, 45, {1, 2, 3}, marks=pytest.mark.slow)],
@@ -172,6 +173,7 @@ def test_beside_a_threshold_stands_the_value_that_still_passes() -> None:
     assert (rule.terms[0].relation, rule.nearest) == ("<=", (40,))
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_terms_of_rules_and_not_with_all_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each failing row has a term of its own."""
     monkeypatch.setattr(separation, "_TERMS", 100)

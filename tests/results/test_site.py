@@ -121,6 +121,7 @@ def broken_links(site: Path) -> Iterator[str]:
                 yield f"{path.name}: {link}"
 
 
+@pytest.mark.slow
 def test_every_link_leads_somewhere(tmp_path: Path) -> None:
     many = make(tmp_path / "many", synthetic.write_run(tmp_path / "run.jsonl", 2000, faults=0.05))
     assert list(broken_links(many)) == []

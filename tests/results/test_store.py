@@ -103,6 +103,7 @@ def served(days: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["memory", "served", "file"])
 def test_answers_are_those_of_a_folder(
     days: Path, tmp_path: Path, place: str, request: pytest.FixtureRequest
@@ -307,6 +308,7 @@ def test_what_is_no_run(memory: str) -> None:
     assert complaint(ended).startswith("memory:///bucket/runs/other/x.parquet: damaged columns: ")
 
 
+@pytest.mark.slow
 def test_without_fsspec(days: Path) -> None:
     """Paths do without it; a URL names the extra."""
     code = "import sys; sys.modules['fsspec'] = None; from harness.__main__ import main; main()"

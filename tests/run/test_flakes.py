@@ -72,6 +72,7 @@ def test_without_the_option_nothing_is_repeated_or_recorded(tmp_path: Path) -> N
     assert "repeats" not in (tmp_path / "run" / "run.jsonl").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_expected_results_are_not_repeated(tmp_path: Path) -> None:
     known = tmp_path / "known.yaml"
     known.write_text(
@@ -88,6 +89,7 @@ def test_expected_results_are_not_repeated(tmp_path: Path) -> None:
     assert repeats(tmp_path / "run")[BROKEN] == {"runs": 2, "failed": 0, "outcomes": {"pass": 2}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["crash", "exit", "garbage"])
 def test_a_crash_that_comes_and_goes(tmp_path: Path, action: str) -> None:
     """A crash takes its worker's count of times with it, so that every repeat is a worker's first time."""
@@ -147,6 +149,7 @@ def test_flaky_results_are_a_group_of_their_own(tmp_path: Path) -> None:
     assert " ".join(ended.out.split()).count("regression 1 × Round 22, float16") == 2
 
 
+@pytest.mark.slow
 def test_a_run_with_repeats_can_be_resumed_compared_and_merged(tmp_path: Path) -> None:
     target = script(tmp_path, (FLAKY, "ulp", 2))
     run(tmp_path, target, "--rerun-unexpected", "3")

@@ -30,6 +30,7 @@ def options(folder: Path) -> list[str | Path]:
     return [ROUND, "-t", f"fake,script={folder / 'script.yaml'}", "-k", QUERY]
 
 
+@pytest.mark.slow
 def test_shards_are_disjoint_and_both_hold_something(runs: Path) -> None:
     one, two, whole = (results_of(runs / name) for name in ("one", "two", "whole"))
     assert one.keys() | two.keys() == whole.keys()
@@ -86,6 +87,7 @@ def test_what_a_part_lacks_can_be_run(runs: Path, tmp_path: Path) -> None:
     assert results_of(tmp_path / "merged").keys() == results_of(runs / "whole").keys()
 
 
+@pytest.mark.slow
 def test_what_several_merged_shards_lack_can_be_run(runs: Path, tmp_path: Path) -> None:
     for number in (1, 2):
         harness("run", *options(runs), "--shard", f"{number}/3", "-o", tmp_path / str(number))
@@ -102,6 +104,7 @@ def test_what_several_merged_shards_lack_can_be_run(runs: Path, tmp_path: Path) 
     assert complaint(again) == f"{tmp_path}/merged/run.jsonl: already complete: nothing was run"
 
 
+@pytest.mark.slow
 def test_a_shard_without_cases_is_not_missed(tmp_path: Path) -> None:
     """It ends with 4 and leaves no run: the others have all cases there are."""
     query, made = "Round@22:sweep=empty;X=float16[0]", []
@@ -117,6 +120,7 @@ def test_a_shard_without_cases_is_not_missed(tmp_path: Path) -> None:
     assert results_of(tmp_path / "merged").keys() == results_of(tmp_path / "whole").keys()
 
 
+@pytest.mark.slow
 def test_pairwise_shards_are_the_pairwise_run(tmp_path: Path) -> None:
     arguments = [ROUND, "-t", "fake", "-k", "Round@22:sweep=rank", "--select", "pairwise"]
     for name, shard in (("whole", []), ("one", ["--shard", "1/2"]), ("two", ["--shard", "2/2"])):
@@ -203,6 +207,7 @@ def test_results_that_a_shard_lost_are_not_green(tmp_path: Path) -> None:
     assert (merged["run"], merged["selected"]) == (31, 32)
 
 
+@pytest.mark.slow
 def test_overlapping_runs(runs: Path, tmp_path: Path) -> None:
     ended = harness("merge", runs / "one", runs / "one", "-o", tmp_path / "merged")
     assert ended.code == 2
@@ -265,6 +270,7 @@ def test_into_one_of_the_runs(runs: Path) -> None:
     assert (runs / "one" / "run.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: Path) -> None:
     """A shard cannot know it: the case may be in another. Of a part of the cases nobody knows, nor with other
     entries."""
@@ -307,6 +313,7 @@ def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: 
     assert problems("one", "two") == []
 
 
+@pytest.mark.slow
 def test_what_no_run_has_makes_merged_shards_no_part_of_a_run(tmp_path: Path) -> None:
     """A sweep of the spec is itself of some pairs alone."""
     entries = tmp_path / "fake.yaml"

@@ -97,6 +97,7 @@ def test_a_fresh_worker_shares_nothing(started: Callable[[], set[int]]) -> None:
         assert not below(started())
 
 
+@pytest.mark.slow
 def test_apart_each_case_has_a_session_of_its_own(tmp_path: Path) -> None:
     """A crash at load is that of one session: together it is everyone's after the second, apart each case has
     its own."""

@@ -193,6 +193,7 @@ def test_a_target_that_was_out_of_reach_is_run_when_it_is_back(tmp_path: Path) -
     ]
 
 
+@pytest.mark.slow
 def test_a_target_that_is_out_of_reach_now(whole: Path, tmp_path: Path) -> None:
     script = script_of(tmp_path, [])
     arguments = [ROUND, "-t", f"fake,script={script}", "-k", QUERY, "-o", tmp_path / "out"]
@@ -261,6 +262,7 @@ def test_resume_and_force_contradict_each_other(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["LIMIT_BYTES", "_LIMIT_CASES"])
 @pytest.mark.parametrize("number", [1, 2])
 def test_what_is_kept_already_counts_towards_the_limit(

@@ -149,6 +149,7 @@ def test_a_baseline_is_known_to_all_processes(tmp_path: Path, several: list[int]
     assert verdicts == {("pass", "expected"), ("mismatch", "regression"), ("not_run", "expected")}
 
 
+@pytest.mark.slow
 def test_the_limit_of_artifacts_is_one_for_all_processes(
     tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +176,7 @@ def test_valid_cases_share_no_worker_with_others(tmp_path: Path, monkeypatch: py
     assert len(started) == 2
 
 
+@pytest.mark.slow
 def test_an_absent_target(tmp_path: Path, several: list[int]) -> None:
     script = script_of(tmp_path, [], "exit")
     name = f"fake,script={script}"
@@ -231,6 +233,7 @@ def test_an_error_in_a_process_keeps_its_exit_code(
     assert ended.err.splitlines() == [f"harness: {line}" for line in str(error).splitlines()]
 
 
+@pytest.mark.slow
 def test_what_hinders_a_process_is_printed(tmp_path: Path, several: list[int]) -> None:
     """The folder for tensors is a file."""
     (tmp_path / "run").mkdir()
@@ -243,6 +246,7 @@ def test_what_hinders_a_process_is_printed(tmp_path: Path, several: list[int]) -
     assert line.endswith(f"; make room; {KEPT} -t fake,script={script} -o {tmp_path / 'run'}")
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_processes(
     tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +302,7 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("victim", "number", "code", "said"),
     one_of(
@@ -348,6 +353,7 @@ def test_processes_that_wait_for_hanging_cases_die_with_the_first_one(tmp_path: 
     assert gone(below)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_all_processes_is_an_interruption(tmp_path: Path, number: signal.Signals) -> None:
     ended = interrupted(tmp_path, "all", number)

@@ -26,6 +26,7 @@ def schemas() -> list[tuple[str, int]]:
     ]
 
 
+@pytest.mark.slow
 def test_every_attribute_of_text_has_its_values_listed() -> None:
     unlisted = {
         (operator, name)
@@ -36,6 +37,7 @@ def test_every_attribute_of_text_has_its_values_listed() -> None:
     assert not unlisted
 
 
+@pytest.mark.slow
 def test_every_listed_value_stands_in_the_specification() -> None:
     texts: dict[tuple[str, str], str] = {}
     for operator, opset in schemas():
@@ -51,6 +53,7 @@ def test_every_listed_value_stands_in_the_specification() -> None:
     assert not missing
 
 
+@pytest.mark.slow
 def test_every_flag_and_every_listed_name_is_an_attribute() -> None:
     known = load("attribute_values.yaml")
     names = {name for operator, opset in schemas() for name in operator_schema(operator, opset).attributes}

@@ -76,6 +76,7 @@ def test_processes_take_every_block_once(which: str) -> None:
     assert [block.number for block in taken] == [block.number for block in chosen.blocks(2)]
 
 
+@pytest.mark.slow
 def test_a_product_that_is_not_kept_is_looked_for_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever passes over a block makes nothing of it."""
     plan = expand(load_specs([ROUND]), everything=True)

@@ -298,6 +298,7 @@ def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, d
         return
 
 
+@pytest.mark.slow
 def test_what_an_id_starts_with_leaves_out_no_entry_that_matches_it() -> None:
     """The short way finds what all entries find one by one, also where neighbours change from one sweep to the next."""
     entries = load_expectations().entries

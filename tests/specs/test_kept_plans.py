@@ -52,6 +52,7 @@ def unplanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_the_plan_of_every_spec_can_be_read() -> None:
     """A part that `kept_plans` does not allow is written, and no run can read it."""
     specs = load_specs()

@@ -48,6 +48,7 @@ def test_the_plans_are_kept_by_other_processes_and_are_the_same(
     assert _ids(specs) == ids
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_early_costs_time_alone(
     specs: list[LoadedSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:

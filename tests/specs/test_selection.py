@@ -106,6 +106,7 @@ def test_pairwise_counts_what_it_leaves_out() -> None:
     assert not selection.complete
 
 
+@pytest.mark.slow
 def test_invalid_cases_are_never_thinned_out() -> None:
     everything = [case.id for case in select(plan()).cases(valid=False)]
     assert [case.id for case in select(plan(), pairwise=True).cases(valid=False)] == everything

@@ -107,6 +107,7 @@ def test_long_tensors_are_broken_between_elements(tmp_path: Path) -> None:
     assert read.literals[0].tolist() == data.tolist()
 
 
+@pytest.mark.slow
 def test_calls_of_directml_itself_are_the_same_again(tmp_path: Path) -> None:
     """Members that are replaced, layouts, an operator and a buffer in place are part of the entry."""
     queries = parse_all(["GatherElements:api=directml"])

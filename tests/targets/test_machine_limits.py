@@ -15,6 +15,7 @@ import pytest
 from harness.model.errors import HarnessFault, limit
 from harness.results.runfile import RunWriter
 from tests.running import ROUND, complaint, harness, script_of
+from tests.sampled import one_of
 from tests.synthetic import header
 
 RUN = ("run", str(ROUND), "-k", "Round@22:case=*", "-j", "1")
@@ -42,6 +43,7 @@ def test_standard_output_that_is_full(tmp_path: Path, command: str) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
 def test_standard_streams_that_are_closed(tmp_path: Path, closed: str) -> None:
@@ -89,7 +91,7 @@ def test_a_full_disk_before_the_header_leaves_no_run(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "name", ["artifacts", "run.jsonl", "report.md", "report.html.part", "artifacts/x.npz"]
+    "name", one_of(5, ["artifacts", "run.jsonl", "report.md", "report.html.part", "artifacts/x.npz"])
 )
 @pytest.mark.parametrize("option", ["--resume", "--force"])
 def test_a_link_in_a_folder_of_a_run_is_not_followed(tmp_path: Path, name: str, option: str) -> None:

@@ -117,6 +117,7 @@ def test_another_worker_starts_when_all_have_two_batches(
     assert max(seen) == workers
 
 
+@pytest.mark.slow
 def test_a_removed_device_costs_the_case_that_removed_it() -> None:
     """DirectML's device can be gone while Direct3D's is there; all that a worker does from then on says
     nothing of its cases."""
@@ -133,14 +134,17 @@ def test_a_removed_device_costs_the_case_that_removed_it() -> None:
 
 @pytest.mark.parametrize(
     ("size", "action", "ended", "detail"),
-    [
-        (1, "crash", "crash", "SIGSEGV"),
-        (2, "crash", "crash", "SIGSEGV"),
-        (1, "exit", "crash", "exit code 3"),
-        (1, "garbage", "crash", "garbled frames: byte 0x00 where a frame should begin"),
-        (1, "hang", "timeout", "no answer within 1.5 s"),
-        (2, "hang", "timeout", "no answer within 1.5 s"),
-    ],
+    one_of(
+        5,
+        [
+            (1, "crash", "crash", "SIGSEGV"),
+            (2, "crash", "crash", "SIGSEGV"),
+            (1, "exit", "crash", "exit code 3"),
+            (1, "garbage", "crash", "garbled frames: byte 0x00 where a frame should begin"),
+            (1, "hang", "timeout", "no answer within 1.5 s"),
+            (2, "hang", "timeout", "no answer within 1.5 s"),
+        ],
+    ),
 )
 @pytest.mark.parametrize("shares", one_of(2, [True, False]))
 def test_only_the_announced_case_is_lost(
@@ -236,6 +240,7 @@ def OnnxRuntime():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux")
 def test_a_killed_process_that_forks_costs_no_case(tmp_path: Path) -> None:
     """Its workers end with it: not by the cases that they are at, which run again."""
@@ -273,6 +278,7 @@ def test_a_case_has_its_whole_time_whatever_ran_before(tmp_path: Path) -> None:
     assert pool.restarts == 0
 
 
+@pytest.mark.slow
 def test_neighbouring_crashes_cost_one_case_each(tmp_path: Path) -> None:
     given = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")
     ids = [prepared.case.id for unit in given for prepared in unit.cases]
@@ -292,6 +298,7 @@ def test_an_error_is_no_loss_of_the_worker(tmp_path: Path) -> None:
     assert errors == {("RuntimeError", "run", None)}
 
 
+@pytest.mark.slow
 def test_a_graph_that_crashes_at_load_twice_is_lost_whole(tmp_path: Path) -> None:
     """Creating its session is a step that all its cases share; the other graphs are not affected."""
     given = chosen(
@@ -418,6 +425,7 @@ def test_a_start_that_fails_is_tried_three_times(tmp_path: Path, way: str) -> No
         pool.close()
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed_together_at_their_start_count_once() -> None:
     """Whatever kills four at once is one mishap, and not a target whose start failed three times."""
     given = chosen(*VALUES)

@@ -77,6 +77,7 @@ def test_valid_cases_with_elements_count_by_the_call_or_the_only_operator(run: P
     assert measured.targets["dml"] == "onnxruntime 1.24.4, DirectML 1.15.4"
 
 
+@pytest.mark.slow
 def test_the_counts_of_a_table_are_added(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +134,7 @@ def test_contradictions(one: CoverageCell, found: list[str]) -> None:
     assert [title for title, _, test in CONTRADICTIONS if test(one)] == found
 
 
+@pytest.mark.slow
 def test_a_row_of_the_page() -> None:
     lines = list(page([cell("4", "yes", conform=3, refused=1, no_kernel=2)], ["dml: 1.24.4"]))
     assert r"| **ELEMENT_WISE_ABS**<br>Abs | 1_0 | F32, 4 | all | F32 3/4, no kernel 2 | no case |" in lines

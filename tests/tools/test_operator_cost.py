@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from fractions import Fraction
 
+import pytest
+
 from harness.specs.reading.load import load_specs
 from tools.operator_cost import _code_lines, _of_module, python_lines, yaml_lines
 from tools.operators import formula_modules
@@ -54,6 +56,7 @@ def test_operators_of_one_expression_share_it() -> None:
     assert _of_module(ast.parse(text), _code_lines(text), {"A", "B"}) == {"A": 2, "B": 2}
 
 
+@pytest.mark.slow
 def test_every_operator_is_counted() -> None:
     modules = formula_modules()
     assert python_lines(modules).keys() == modules.keys()

@@ -182,6 +182,7 @@ class TestPropose:
         assert harness(*run, "third", "--expectations", "new.yaml").code == 0
         assert harness("expect", "update", "third", "new.yaml", "--check").code == 0
 
+    @pytest.mark.slow
     def test_a_real_target(self) -> None:
         write("none.yaml", "[]\n")
         query = (
@@ -309,6 +310,7 @@ class TestDrop:
 class TestPartOfARun:
     """Of cases that did not run nothing is said: by no new entry, and no entry loses them."""
 
+    @pytest.mark.slow
     def test_an_entry_speaks_of_the_cases_that_ran_on_the_release_that_ran_them(self) -> None:
         planned = ids(ROUND)
         write(
@@ -327,6 +329,7 @@ class TestPartOfARun:
             assert {entry.entry.when.onnxruntime for entry in entries} == {"==0.0.0"}
         assert Path("new0.yaml").read_text().startswith('- match: "Round@22:X=float16[5];sweep=sizes"\n')
 
+    @pytest.mark.slow
     def test_a_shard_and_a_run_that_was_cut_off_are_parts_too(self) -> None:
         write("script.yaml", 'rules: [{match: "Round:X=float16[5]", do: ulp}]\n')
         part("shard", "-k", "Round@22:X=float16[5]", "--shard", "1/2")
@@ -349,6 +352,7 @@ class TestPartOfARun:
         assert "some cases only" not in ended.err
         assert "onnxruntime" not in Path("new.yaml").read_text()
 
+    @pytest.mark.slow
     def test_what_conforms_now_becomes_an_exception_and_the_run_green(self) -> None:
         text = ENTRIES.replace("provider: CPUExecutionProvider", "target: fake").replace(
             "rejected", "mismatch\n  masked: any output will do"
@@ -415,6 +419,7 @@ class TestBadInput:
         assert complaint(ended) == "empty.jsonl: nothing ran, so nothing can be expected of it"
         assert not Path("new.yaml").exists()
 
+    @pytest.mark.slow
     def test_a_run_of_specs_of_ones_own_has_a_file_of_its_own(self) -> None:
         write("Not.yaml", (SPECS / "Not.yaml").read_text())
         write("script.yaml", "rules: [{match: Not, do: fail}]\n")
@@ -431,6 +436,7 @@ class TestBadInput:
         assert harness("expect", "update", "run", "expectations.yaml").code == 0
         assert Path("expectations.yaml").exists()
 
+    @pytest.mark.slow
     def test_a_run_of_one_of_the_harness_s_specs_needs_no_file(self) -> None:
         write("script.yaml", "rules: [{match: Not, do: fail}]\n")
         ran = harness("run", SPECS / "Not.yaml", "-t", "fake,script=script.yaml", "-o", "run")
@@ -485,6 +491,7 @@ def test_the_shipped_entries_pass_lint() -> None:
     assert harness("expect", "lint").out == f"{len(load_expectations().entries):,} expectations: ok\n"
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(st.sets(st.integers(0, 8)), st.booleans())
 def test_dropping_entries_leaves_every_other_line_and_entry(dropped: set[int], adds: bool) -> None:

@@ -32,6 +32,7 @@ from harness.triage.fuzzing.fuzzer import Fuzzer
 from harness.triage.fuzzing.random_calls import Drawing, Drawn
 from harness.triage.fuzzing.seeds import Seeds
 from harness.triage.reduction.candidate import Subject
+from tests.fuzzing import LONG, ends_with
 from tests.running import SPECS, complaint, harness, script_of
 
 DRAWN = ("Gather", "Round", "Transpose")
@@ -48,6 +49,7 @@ def drawn(operator: str, seed: int, number: int) -> list[Drawn]:
 
 
 class TestDrawing:
+    @pytest.mark.slow
     def test_a_call_that_follows_another_can_follow_one(self) -> None:
         after = [case for case, *_ in drawn("TfIdfVectorizer", 1, 1500) if case.options.after is not None]
         assert {case.options.after for case in after} == {"same", "larger", "smaller"}
@@ -185,9 +187,12 @@ def planted(folder: Path, *rules: tuple[str, str]) -> str:
 @pytest.mark.usefixtures("started")
 class TestCommand:
     @pytest.mark.slow
-    def test_findings_are_a_spec_that_runs_and_the_exit_code_is_1(self, tmp_path: Path) -> None:
+    def test_findings_are_a_spec_that_runs_and_the_exit_code_is_1(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ends_with("int32", monkeypatch)
         target = planted(tmp_path, ("Transpose:data=int32", "fail"))
-        asked = ("fuzz", "Transpose", "-t", target, "--seconds", "1.5", "--seed", "4", "-o", tmp_path / "out")
+        asked = ("fuzz", "Transpose", "-t", target, *LONG, "--seed", "4", "-o", tmp_path / "out")
         ended = harness(*asked)
         assert ended.code == 1, ended.err
         spec = tmp_path / "out" / "Transpose.yaml"
@@ -204,11 +209,12 @@ class TestCommand:
         )
 
     @pytest.mark.slow
-    def test_what_fails_after_another_call_is_written_without_it_and_says_so(self, tmp_path: Path) -> None:
+    def test_what_fails_after_another_call_is_written_without_it_and_says_so(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ends_with("", monkeypatch)
         target = planted(tmp_path, ("Round:after=same", "fail"))
-        ended = harness(
-            "fuzz", "Round", "-t", target, "--seconds", "3", "--seed", "4", "-o", tmp_path / "out"
-        )
+        ended = harness("fuzz", "Round", "-t", target, *LONG, "--seed", "4", "-o", tmp_path / "out")
         assert ended.code == 1, ended.err
         assert "failed after another call in its session (after=same)" in ended.out
         assert all(

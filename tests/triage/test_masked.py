@@ -134,6 +134,7 @@ def test_what_memory_makes_of_elements_is_stated(entry: Entry | None, memory: Me
     assert remembers(entry, memory, DIFF) is known
 
 
+@pytest.mark.slow
 def test_another_wrong_output_than_the_earlier_run_s_is_a_change(tmp_path: Path) -> None:
     none = tmp_path / "none.yaml"
     none.write_text("[]\n", encoding="utf-8")

@@ -183,6 +183,7 @@ REAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "outcome"),
     [
@@ -265,6 +266,7 @@ PATTERNS = "Round@22:sweep=all_patterns;X=float16[65536];values=patterns"
 SPECIALS = "Round@22:sweep=values;X=float16[24];values=specials"
 
 
+@pytest.mark.slow
 def test_a_mismatch_keeps_its_kind(tmp_path: Path) -> None:
     """Zeros remain where the sign of zero is lost, though any element would still be a mismatch of another
     kind."""
@@ -275,6 +277,7 @@ def test_a_mismatch_keeps_its_kind(tmp_path: Path) -> None:
     assert found.text.count("values: ") == 1
 
 
+@pytest.mark.slow
 def test_what_needs_whole_vectors_is_reduced_to_one(tmp_path: Path) -> None:
     """A kernel that is wrong only where elements fill vectors of four fails at 24 and 12, but at neither 6
     nor 11."""
@@ -283,6 +286,7 @@ def test_what_needs_whole_vectors_is_reduced_to_one(tmp_path: Path) -> None:
     assert found.reduction.case.id == "Round@11:case=values_reduced;X=float32[4]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "detail"),
     one_of(3, [("crash", "SIGSEGV"), ("hang", "no answer within 1.5 s"), ("exit", "exit code 3")]),
@@ -297,6 +301,7 @@ def test_timeouts_and_crashes_are_reduced(tmp_path: Path, action: str, detail: s
     assert found.reduction.signature.error == detail
 
 
+@pytest.mark.slow
 def test_a_large_tensor_is_filled_not_written_out(tmp_path: Path) -> None:
     target = planted(tmp_path, ("Round:X=float16[?????]", "bit"))
     found = reduced("Round@22:sweep=all_patterns;X=float16[65536];values=patterns", target)
@@ -421,6 +426,7 @@ class TestCommand:
         assert written.out == f"{tmp_path / 'small.yaml'}: Round@11:case=sizes_reduced;X=float16[]\n"
         assert (tmp_path / "small.yaml").read_text(encoding="utf-8") == ended.out
 
+    @pytest.mark.slow
     def test_target_and_seed_come_from_a_run(self, tmp_path: Path) -> None:
         script = script_of(tmp_path, [("Round:X=float16", "bit")])
         options = (

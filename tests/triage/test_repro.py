@@ -646,6 +646,7 @@ def test_a_target_that_is_gone_leaves_what_the_run_recorded(
     assert repro(run, case, tmp_path / "reduced", "--reduce").code == 3
 
 
+@pytest.mark.slow
 def test_a_query_that_one_case_of_the_run_matches_names_it(run: Path, tmp_path: Path) -> None:
     ended = repro(run, "GatherND@13:case=empty_tuple", tmp_path / "short")
     assert ended.code == 0, ended.err

@@ -146,6 +146,7 @@ def test_without_windows_it_cannot_tell(tmp_path: Path) -> None:
     assert "CANNOT TELL: DirectML cannot be had: it needs Windows" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [True, False])
 def test_verdicts_follow_what_the_device_answers(tmp_path: Path, *, apart: bool) -> None:
     found = a_valid_one()
