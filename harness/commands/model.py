@@ -106,7 +106,9 @@ def model_command(
         raise UsageError(
             "--dim sizes inputs that are drawn, and --data gives those of its own; leave one out"
         )
-    of_a_run = {"-o": output, "--baseline": baseline, "--resume": resume}
+    of_a_run = {
+        "-o": output, "--baseline": baseline, "--resume": resume, "-t": targets, "--expectations": expectations, "-j": jobs,
+    }  # fmt: skip
     if cases is not None and (given_too := [name for name, value in of_a_run.items() if value]):
         raise UsageError(f"--cases runs nothing, and {given_too[0]} is about a run; leave one out")
     if cases is not None and not force and any(cases.glob("*.yaml")):

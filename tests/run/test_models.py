@@ -392,6 +392,7 @@ def test_bad_input_is_one_line() -> None:
         (("--dim", "batch"), "--dim batch: write NAME=N, for example batch=2"),
         (("--dim", "batch=2", "--dim", "batch=3"), "--dim batch is given twice; leave one out"),
         (("--cases", "ours", "-o", "run"), "--cases runs nothing, and -o is about a run; leave one out"),
+        (("--cases", "ours"), "--cases runs nothing, and -t is about a run; leave one out"),
         (("--cases", "ours", "--resume"), "--cases runs nothing, and --resume is about a run; leave one out"),
         (("--resume", "--force", "-o", "run"), "--resume goes on with a run and --force replaces it"),
         (("--dim", "width=2"), "model.onnx: no free dimension is named 'width'; there are: batch, sequence"),
