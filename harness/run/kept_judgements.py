@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import sqlite3
 from collections.abc import Iterator
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -33,6 +32,11 @@ from harness.targets.batches import FAKE
 from harness.targets.execution import Prepared
 from harness.targets.frames import tensor_bytes
 
+try:
+    import sqlite3
+except ImportError:  # a Python that was built without it
+    sqlite3 = None  # type: ignore[assignment]
+
 _DIGEST = 16
 _TOGETHER = 2000
 """Rows that are written in one transaction."""
@@ -46,7 +50,7 @@ Row = tuple[Accuracy | None, bool, NanBits | None, tuple[int, int] | None]
 def judging(selection: Selection | ChosenCases, provider: str, seed: int) -> Iterator[Compare]:
     """Compare the outputs of one provider with what is kept of a selection's cases. The fake target is the formula
     itself, and costs it anyway."""
-    if provider == FAKE or not isinstance(selection, Selection):
+    if sqlite3 is None or provider == FAKE or not isinstance(selection, Selection):
         yield compared
         return
     kept = _KeptJudgements(selection.plan, provider, seed)
@@ -168,7 +172,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         for old in there[_OLD:]:
             for each in old.parent.glob(f"{old.name}*"):
                 each.unlink(missing_ok=True)
-    database = sqlite3.connect(path)
+    database = sqlite3.connect(path, check_same_thread=False)  # a generator may be ended by another thread
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = OFF")
     database.execute("CREATE TABLE IF NOT EXISTS passes (key BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID")

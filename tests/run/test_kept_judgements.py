@@ -160,6 +160,15 @@ def test_a_damaged_file_costs_the_oracle_and_nothing_else(
     assert (asked == []) is (how != "a folder"), "what is damaged is made anew"
 
 
+def test_without_sqlite_the_oracle_is_asked(
+    asked: list[str], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_judgements, "sqlite3", None)
+    assert run("first").code == run("second").code == 0
+    assert len(asked) == 2 * len(set(asked))
+    assert not cache.exists()
+
+
 def test_of_other_code_few_files_stay(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(5):
         run("run", "--seed", str(seed), "--force")
