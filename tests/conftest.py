@@ -31,10 +31,12 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Start one process more than there are processors: many tests wait for other processes."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Start one process more than there are processors, since many tests wait for other processes; one more for those
+    that are left out by default, which wait for Wine, a browser or a network."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return (len(affinity(0)) if affinity else os.cpu_count() or 1) + 1
+    processors = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return processors + (1 if "not slow" in config.getoption("markexpr") else 2)
 
 
 @pytest.hookimpl(optionalhook=True)
