@@ -88,7 +88,7 @@ class Interactions:
         self.listed = listed
         self.combinations = combinations
         self.cover = cover
-        key = (listed.operator.name, id(listed.operator), listed.opsets, listed.sweep.model_dump_json())
+        key = (listed.operator.name, id(listed.operator), listed.opsets, repr(listed.sweep))
         _, self.built = _BUILT.setdefault(key, (listed.operator, []))
         self.of_sizes = any(
             RANK in each.shape for each in listed.sweep.inputs.values() if isinstance(each.shape, dict)
