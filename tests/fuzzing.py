@@ -1,4 +1,4 @@
-"""Ends fuzzing at what is looked for: on a busy machine no number of seconds is enough to be sure to find it."""
+"""Ends fuzzing at what is looked for, so that a busy machine has a minute for it and an idle one needs a few seconds."""
 
 from __future__ import annotations
 

@@ -101,9 +101,9 @@ def judge(
     graph: Graph,
     execution: Execution,
     provider: str,
-    compare: Compare = compared,
+    asked: Compare = compared,
 ) -> Judgement:
-    """Compare the outcome of a case on a target with the expected one; `compare` is asked about outputs.
+    """Compare the outcome of a case on a target with the expected one; `asked` judges its outputs.
 
     A pass needs all tested nodes on `provider`, as the session itself reports them; the oracle is asked only
     where there is an output.
@@ -122,7 +122,7 @@ def judge(
         return Judgement(outcome, None if outcome is Outcome.NOT_RUN else placed_on, execution.error)
     if doubt is not None:
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
-    return compare(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
+    return asked(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
 
 
 def _sample(prepared: Prepared) -> Sample | None:

@@ -25,7 +25,7 @@ from harness.model.verdict import Outcome
 from harness.operators import OPERATORS
 from harness.run.judge import Compare, Judgement, compared
 from harness.run.oracle import declared_by
-from harness.specs.cache import digests, kept_plans
+from harness.specs.cache import digests, kept, kept_plans
 from harness.specs.expand import Plan
 from harness.specs.selection import ChosenCases, Selection
 from harness.targets.batches import FAKE
@@ -37,6 +37,8 @@ try:
 except ImportError:  # a Python that was built without it
     sqlite3 = None  # type: ignore[assignment]
 
+_ROOMS = "compile", "run", "targets", "worker"
+"""What judgements follow from besides the rooms of plans, whose digest is at hand."""
 _DIGEST = 16
 _TOGETHER = 2000
 """Rows that are written in one transaction."""
@@ -53,11 +55,11 @@ def judging(selection: Selection | ChosenCases, provider: str, seed: int) -> Ite
     if sqlite3 is None or provider == FAKE or not isinstance(selection, Selection):
         yield compared
         return
-    kept = _KeptJudgements(selection.plan, provider, seed)
+    judgements = _KeptJudgements(selection.plan, provider, seed)
     try:
-        yield kept.compared
+        yield judgements.compared
     finally:
-        kept.close()
+        judgements.close()
 
 
 class _KeptJudgements:
@@ -160,7 +162,8 @@ def _key(start: bytes, case: Case, outputs: tuple[Tensor, ...]) -> bytes:
 def _path(seed: int) -> Path:
     """Return the file for the present code and processor."""
     features = np.show_config(mode="dicts").get("SIMD Extensions")
-    total = sha256(digests.code() + f"{seed} {features}".encode())
+    code = digests.code(*kept.ROOMS) + digests.code(*_ROOMS)
+    total = sha256(code + f"{seed} {features}".encode())
     return cache_folder("judgements") / f"passes-{total.hexdigest()[:16]}.sqlite"
 
 
