@@ -140,7 +140,7 @@ def test_runs(page: str, command: str, folder: Path, monkeypatch: pytest.MonkeyP
         arguments += ["-k", "MatMulAdd:optimization=all"] if "specs/graphs" in arguments else []
     if arguments[0] in ("run", "fuzz", "model", "import") and not {"-o", "--cases"} & set(arguments):
         arguments += ["-o", str(tmp_path / "out")]
-    if arguments[0] == "model" and "-t" not in arguments:
+    if arguments[0] == "model" and not {"-t", "--cases"} & set(arguments):
         arguments += ["-t", "cpu"]
     ended = harness(*arguments)
     assert ended.code in ((0, 1) if arguments[0] in ("fuzz", "compare") else (0,)), ended.err
