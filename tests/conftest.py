@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from packaging.version import Version
 
 from harness.targets.runtimes import index, pythons
 from tests import needs
+from tests.fork_servers import SharedForkServer
 from tests.processes import descendants, gone
 
 BROWSER = Path(__file__).with_name("browser")
@@ -85,6 +87,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line each what was needed and missing."""
     for line in needs.summary(report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])):
         terminalreporter.write_line(line)
+
+
+@pytest.fixture(autouse=True)
+def _shared_fork_servers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let workers of all tests be forked by one process, but for tests that look at their processes."""
+    if "started" in request.fixturenames:
+        yield
+        return
+    with mock.patch("harness.targets.pool.ForkServer", SharedForkServer):
+        yield
 
 
 @pytest.fixture

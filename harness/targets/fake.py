@@ -30,7 +30,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.specs.sweeps.calls import make_call
 from harness.targets.batches import FAKE
-from harness.targets.fake_script import ALTERATIONS, Script
+from harness.targets.fake_script import ALTERATIONS, SCRIPT, Script
 from harness.worker import worker
 from harness.worker.worker import unpacked
 
@@ -236,11 +236,15 @@ def _swap(flat: Array) -> None:
             return
 
 
+def load() -> None:
+    """Do what takes long before workers are forked: this module's imports."""
+
+
 def main() -> None:
-    """Serve as a worker; the script's path is the only argument."""
+    """Serve as a worker; the environment names the script."""
     channel = worker.Channel()
     try:
-        script = Script(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+        script = Script(Path(os.environ[SCRIPT]) if SCRIPT in os.environ else None)
     except UsageError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -29,6 +29,8 @@ from harness.targets.batches import FAKE
 if TYPE_CHECKING:
     from harness.targets.target import Target
 
+SCRIPT = "HARNESS_FAKE_SCRIPT"
+"""The variable of a worker that names its script."""
 ALTERATIONS = ("bit", "ulp", "zero_sign", "nan", "order", "dtype", "shape")
 ACTIONS = (
     "pass",

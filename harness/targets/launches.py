@@ -12,6 +12,7 @@ from harness.model.errors import TargetUnavailable
 from harness.model.target_info import CPU, DIRECTML, DML
 from harness.targets import plugins, remote
 from harness.targets.batches import FAKE
+from harness.targets.fake_script import SCRIPT
 from harness.targets.launching import Launch
 from harness.targets.runtimes import environments
 from harness.targets.target import DML_OPTIONS, Target, session_config, session_threads, wheel
@@ -40,9 +41,14 @@ def make_ready(targets: Sequence[Target]) -> None:
 def launch(target: Target) -> Launch:
     """Say how to start a worker for a target; raise TargetUnavailable with the reason and the remedy."""
     if target.provider == FAKE:
-        script = target.options.get("script")
-        arguments = [str(Path(script).resolve())] if script else []
-        return Launch([sys.executable, "-m", "harness.targets.fake", *arguments], None, FAKE, {}, {})
+        script = {SCRIPT: str(Path(target.options["script"]).resolve())} if "script" in target.options else {}
+        module = "harness.targets.fake"
+        server = [sys.executable, "-m", "harness.worker.fork_server", module]
+        return Launch(
+            [sys.executable, "-m", module],
+            {"OPENBLAS_NUM_THREADS": "1", **script},  # a process that forks has no other threads
+            FAKE, {}, {}, forks=server if sys.platform == "linux" else (),
+        )  # fmt: skip
     if target.plugin is not None:
         command, variables, where = plugins.prepared(target.plugin, target.name)
         return Launch(

@@ -1,10 +1,11 @@
 """Forks workers from a process that has NumPy and onnxruntime loaded: on Linux, in the interpreter of the harness.
 
-`targets/starting.py` starts it and connects its descriptor 0, a socket of whole messages. A request is the
+The argument names another module than `worker` to fork workers of: one with `load` and `main`, as the fake target has.
+`targets/starting.py` starts this program and connects its descriptor 0, a socket of whole messages. A request is the
 environment that a worker has beside this process's (JSON), with four descriptors: its standard streams, and a socket
 that takes two i32, the worker's process id and, once it has ended, its exit code or the negative number of a signal. An
 ended worker keeps its process id until the other side closes that socket, which also ends one that still runs. This
-side of the socket of requests is shut down for writing once onnxruntime is loaded.
+side of the socket of requests is shut down for writing once the module is loaded.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ class ForkLoop:
         self._poll.register(0, select.POLLIN)
         self._poll.register(woken, select.POLLIN)
         sys.path.insert(0, os.path.dirname(__file__))  # also where Python is told not to
-        self._worker: Any = importlib.import_module("worker")
+        self._name = sys.argv[1] if len(sys.argv) > 1 else "worker"
+        self._worker: Any = importlib.import_module(self._name)
         try:
-            self._worker.load_onnxruntime()
+            self._worker.load()
             self._forks = len(os.listdir("/proc/self/task")) == 1  # a forked process lacks the other threads
         except Exception:  # noqa: BLE001 - a worker that starts from the beginning says what is wrong
             self._forks = False
 
     def serve(self) -> None:
-        """Say that onnxruntime is loaded, then answer requests until the other side of the socket is closed."""
+        """Say that the module is loaded, then answer requests until the other side of the socket is closed."""
         self._control.shutdown(socket.SHUT_WR)
         while True:
             for descriptor, _ in self._poll.poll():
@@ -92,9 +94,12 @@ class ForkLoop:
                 os.close(each)
             os.environ.update(environment)
             if not self._forks:
-                os.execv(sys.executable, [sys.executable, self._worker.__file__])
-            self._worker.serve(self._worker.Channel(), self._worker.OnnxRuntime)
+                program = ["-m", self._name] if "." in self._name else [self._worker.__file__]
+                os.execv(sys.executable, [sys.executable, *program])
+            self._worker.main()
             code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
         except BaseException:  # noqa: BLE001 - a program ends like this too
             traceback.print_exc()
         finally:

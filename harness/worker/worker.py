@@ -273,7 +273,7 @@ class OnnxRuntime:
     """Creates sessions and runs cases; the only place that speaks to onnxruntime."""
 
     def __init__(self) -> None:
-        onnxruntime = load_onnxruntime()
+        onnxruntime = load()
         self.ort: Any = onnxruntime
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
@@ -1233,7 +1233,7 @@ def end_if_lost(channel: Channel, backend: Any) -> None:
         os._exit(LOST)
 
 
-def load_onnxruntime() -> Any:
+def load() -> Any:
     """Import onnxruntime without the telemetry of 1.29 and later, which has a thread, a file in the user's folder and a
     server that it reports sessions to."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -1307,5 +1307,10 @@ def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
         channel.end()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve as a worker of onnxruntime."""
     serve(Channel(), OnnxRuntime)
+
+
+if __name__ == "__main__":
+    main()

@@ -282,7 +282,7 @@ def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess
             time.sleep(0.02)
         below = descendants(process.pid)
         forked = [pid for pid in below if parent_of(pid) == process.pid]
-        assert (len(forked), len(below)) == (2, 4)
+        assert (len(forked), len(below)) == (2, 6), "each has a worker, and the process that forks it"
         struck = {"parent": [process.pid], "other": forked[-1:], "all": [*below, process.pid]}[victim]
         for pid in struck:
             with (

@@ -55,9 +55,9 @@ VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float
 
 
 def fake(script: Path | None = None, **changes: object) -> Launch:
-    arguments = [] if script is None else [str(script)]
-    return Launch([sys.executable, "-m", "harness.targets.fake", *arguments], None, FAKE, {}, {})._replace(
-        **changes
+    """The fake target as a program, which is how it starts where nothing can be forked."""
+    return launch(parse_target("fake" if script is None else f"fake,script={script}"))._replace(
+        forks=(), **changes
     )
 
 
@@ -233,10 +233,10 @@ FORKED = """
 from pathlib import Path
 from harness.worker.worker import Channel, serve
 from tests.workers import Echo
-def load_onnxruntime():
+def load():
     pass
-def OnnxRuntime():
-    return Echo(Path(__file__).parent)
+def main():
+    serve(Channel(), lambda: Echo(Path(__file__).parent))
 """
 
 
