@@ -245,13 +245,11 @@ def expand(
 
 def _plan_ahead(specs: Sequence[LoadedSpec], tell: Callable[[int, int], None]) -> int:
     """Keep plans of the specs that have none, where these are many; return of how many."""
-    missing = [
-        spec
-        for spec in specs
-        if (operator := OPERATORS.get(spec.model.operator)) is not None
-        and kept_plans.could_have(spec, operator)
-    ]
     done = 0
+
+    def lacks(spec: LoadedSpec) -> bool:
+        operator = OPERATORS.get(spec.model.operator)
+        return operator is not None and kept_plans.could_have(spec, operator)
 
     def count(number: int) -> None:
         nonlocal done
@@ -261,7 +259,7 @@ def _plan_ahead(specs: Sequence[LoadedSpec], tell: Callable[[int, int], None]) -
     def keep(spec: LoadedSpec) -> None:
         _planned(spec, OPERATORS[spec.model.operator], [], everything=False, thorough=False)
 
-    plan_ahead(missing, keep, count)
+    plan_ahead(specs, lacks, keep, count)
     return done
 
 

@@ -64,6 +64,19 @@ def test_a_process_that_ends_early_costs_time_alone(
     assert {id.partition("@")[0] for id in _ids(specs)} == set(NAMES)
 
 
+def test_what_another_command_plans_meanwhile_is_not_planned_again(
+    specs: list[LoadedSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(_: int, *, wait: bool) -> None:
+        with monkeypatch.context() as other:
+            other.setattr(planning, "LEAST", 100)
+            _ids(specs)
+
+    monkeypatch.setattr(planning, "lock", wait)
+    monkeypatch.setattr(planning, "_fork", lambda *_: pytest.fail("planned again"))
+    assert {id.partition("@")[0] for id in _ids(specs)} == set(NAMES)
+
+
 def test_an_interruption_ends_all_of_them(specs: list[LoadedSpec], started: Callable[[], set[int]]) -> None:
     def interrupt(done: int, total: int) -> None:
         raise KeyboardInterrupt

@@ -22,7 +22,16 @@ def generated(operator: str) -> dict[str, Case]:
     return {case.id.partition("case=kind_")[2].partition(";")[0]: case for case in made}
 
 
-@pytest.mark.parametrize("operator", ["Conv", "Gemm", "Split", "com.microsoft.GroupQueryAttention"])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "Conv",
+        "Gemm",
+        "Split",
+        "com.microsoft.RotaryEmbedding",
+        pytest.param("com.microsoft.GroupQueryAttention", marks=pytest.mark.slow),
+    ],
+)
 def test_each_breaks_the_rule_that_it_names(operator: str) -> None:
     for case in generated(operator).values():
         call = call_of(case)

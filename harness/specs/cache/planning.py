@@ -10,8 +10,10 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from harness.model.cache_folder import cache_folder
+from harness.model.file_lock import lock
 from harness.model.fork import fork
 from harness.specs.reading.load import LoadedSpec
 
@@ -22,16 +24,40 @@ _TOKEN = 2
 
 
 def plan_ahead(
+    specs: Sequence[LoadedSpec],
+    lacks: Callable[[LoadedSpec], bool],
+    plan: Callable[[LoadedSpec], object],
+    tell: Callable[[int], None],
+) -> None:
+    """Call `plan` for each spec that `lacks` a plan in one of as many processes as there are processors, and `tell`
+    how many are done; do nothing where processes cannot be forked, or one would be alone.
+
+    Of several commands one plans, and the others wait for its plans. A process that ends early costs the plans that it
+    had not kept, which the command then makes itself.
+    """
+    if sys.platform != "linux" or _processors() < 2 or len(list(filter(lacks, specs))) < LEAST:
+        return
+    with _alone():
+        _plan(list(filter(lacks, specs)), plan, tell)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Keep other commands with the same cache from planning; a file system without locks lets all of them."""
+    folder = cache_folder("plans")
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            opened = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, opened)
+            lock(opened, wait=True)
+        yield
+
+
+def _plan(
     specs: Sequence[LoadedSpec], plan: Callable[[LoadedSpec], object], tell: Callable[[int], None]
 ) -> None:
-    """Call `plan` for each spec in one of as many processes as there are processors, and `tell` how many are
-    done; do nothing where processes cannot be forked, or one would be alone.
-
-    A process that ends early costs the plans that it had not kept, which the command then makes itself.
-    """
     processes = min(_processors(), len(specs))
-    if len(specs) < LEAST or processes < 2 or sys.platform != "linux":
-        return
     tokens, given = os.pipe()
     told, done = os.pipe()
     # the largest file first: the last process to end then has little left
