@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -127,6 +128,8 @@ PLANTED = 6
 """Of these, deviating and conforming ones in which outputs are planted, each."""
 LEAST_RED = 0.95
 """The part of the planted outputs that has to be unexpected."""
+TOGETHER = 16
+"""Entries whose valid cases run before their other cases: each change starts new workers."""
 _STATED = (Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.REJECTED, Outcome.UNSUPPORTED)
 
 
@@ -156,10 +159,16 @@ def maskings(target: Target, expectations: Expectations, cases: Iterable[Case]) 
                 entry = known.entries[position].entry
                 if entry.expect in _STATED and not known.entries[position].general:
                     matched.setdefault(position, []).append(case)
+        chosen: dict[int, list[Case]] = {}
         for position, found in sorted(matched.items()):
             expressible = [case for case in found if refusal(case, provider) is None]
-            step = max(1, len(expressible) // TRIED)
-            yield _masking(known, position, probes.run(expressible[::step][:TRIED]), provider)
+            chosen[position] = expressible[:: max(1, len(expressible) // TRIED)][:TRIED]
+        entries = list(chosen.items())
+        for first in range(0, len(entries), TOGETHER):
+            batch = entries[first : first + TOGETHER]
+            ran = iter(probes.run(case for _, asked in batch for case in asked))
+            for position, asked in batch:
+                yield _masking(known, position, islice(ran, len(asked)), provider)
 
 
 def _masking(known: TargetExpectations, position: int, ran: Iterable[Probe], provider: str) -> Masking:
