@@ -203,7 +203,7 @@ def test_what_has_an_infinite_bound_is_not_judged(open_page: Open, bounded: Path
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path: Path, width: int) -> None:
-    page = open_page(page_of(tmp_path, many.write_run(tmp_path / "run.jsonl", MANY + 1, 30)), width=width)
+    page = open_page(page_of(tmp_path, many.write_run(tmp_path / "run.jsonl", MANY + 1, 8)), width=width)
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
