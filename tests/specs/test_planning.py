@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.cache_folder import CACHE_ENV
+from harness.model.file_lock import claim
 from harness.specs import expand
 from harness.specs.cache import planning
 from harness.specs.reading.load import LoadedSpec, default_folder, load_specs
@@ -65,16 +66,33 @@ def test_a_process_that_ends_early_costs_time_alone(
 
 
 def test_what_another_command_plans_meanwhile_is_not_planned_again(
-    specs: list[LoadedSpec], monkeypatch: pytest.MonkeyPatch
+    specs: list[LoadedSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wait(_: int, *, wait: bool) -> None:
-        with monkeypatch.context() as other:
-            other.setattr(planning, "LEAST", 100)
-            _ids(specs)
+    (tmp_path / "plans").mkdir()
+    other = os.open(tmp_path / "plans", os.O_RDONLY)
+    assert claim(other)
 
-    monkeypatch.setattr(planning, "lock", wait)
+    def plan_and_end(_: float) -> None:
+        with monkeypatch.context() as of_the_other:
+            of_the_other.setattr(planning, "LEAST", 100)
+            _ids(specs)
+        os.close(other)
+
+    monkeypatch.setattr(planning.time, "sleep", plan_and_end)
     monkeypatch.setattr(planning, "_fork", lambda *_: pytest.fail("planned again"))
     assert {id.partition("@")[0] for id in _ids(specs)} == set(NAMES)
+
+
+def test_another_command_that_stands_still_is_not_waited_for(
+    specs: list[LoadedSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plans").mkdir()
+    other = os.open(tmp_path / "plans", os.O_RDONLY)
+    assert claim(other)
+    monkeypatch.setattr(planning, "_PATIENCE", 0.1)
+    monkeypatch.setattr(planning, "_NAP", 0.05)
+    assert {id.partition("@")[0] for id in _ids(specs)} == set(NAMES)
+    os.close(other)
 
 
 def test_an_interruption_ends_all_of_them(specs: list[LoadedSpec], started: Callable[[], set[int]]) -> None:

@@ -10,15 +10,19 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from harness.model.cache_folder import cache_folder
-from harness.model.file_lock import lock
+from harness.model.file_lock import claim
 from harness.model.fork import fork
 from harness.specs.reading.load import LoadedSpec
 
 LEAST = 8
 """Of fewer specs the largest alone takes most of the time."""
+_PATIENCE = 60.0
+"""Seconds without a new plan after which another command counts as stopped."""
+_NAP = 0.5
 _TOKEN = 2
 """Bytes of a spec's number."""
 
@@ -35,23 +39,36 @@ def plan_ahead(
     Of several commands one plans, and the others wait for its plans. A process that ends early costs the plans that it
     had not kept, which the command then makes itself.
     """
-    if sys.platform != "linux" or _processors() < 2 or len(list(filter(lacks, specs))) < LEAST:
+    if sys.platform != "linux" or _processors() < 2:
         return
-    with _alone():
-        _plan(list(filter(lacks, specs)), plan, tell)
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Keep other commands with the same cache from planning; a file system without locks lets all of them."""
-    folder = cache_folder("plans")
+    left = list(filter(lacks, specs))
+    if len(left) < LEAST:
+        return
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            opened = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, opened)
-            lock(opened, wait=True)
-        yield
+        if (folder := _opened()) is not None:
+            stack.callback(os.close, folder)
+            left = _waited(folder, left, lacks)
+        _plan(left, plan, tell)
+
+
+def _opened() -> int | None:
+    """Return a descriptor of the folder of plans, to be locked; None where there can be none."""
+    folder = cache_folder("plans")
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        return os.open(folder, os.O_RDONLY)
+    return None
+
+
+def _waited(folder: int, left: list[LoadedSpec], lacks: Callable[[LoadedSpec], bool]) -> list[LoadedSpec]:
+    """Wait until no other command plans, or none of them gets on; return the specs that still have no plan."""
+    since = time.monotonic()
+    while not claim(folder) and time.monotonic() < since + _PATIENCE:
+        time.sleep(_NAP)
+        still = list(filter(lacks, left))
+        if len(still) < len(left):
+            left, since = still, time.monotonic()
+    return list(filter(lacks, left))
 
 
 def _plan(
