@@ -143,7 +143,7 @@ class Probes:
 
     def close(self) -> None:
         """End all workers; safe to call twice."""
-        self._pool.close()
+        self._pool.end()
 
     def __enter__(self) -> Probes:
         return self

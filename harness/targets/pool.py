@@ -182,6 +182,12 @@ class WorkerPool:
             _, slot = self._slots.popitem()
             slot.process.kill()
 
+    def end(self) -> None:
+        """End all workers and the process that forks them; safe to call twice."""
+        self.close()
+        if self._server is not None:
+            self._server.end()
+
     def _spawn(self) -> WorkerSlot:
         process = WorkerProcess(
             self._launch.argv, self._launch.env, self._inbox, shares=self._launch.shares, server=self._server
