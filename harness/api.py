@@ -107,13 +107,14 @@ def load(
     *,
     everything: bool = False,
     thorough: bool = False,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Selection:
     """Load the cases that any of the queries selects. Iterating yields `Case` records, valid cases first, and
     can be repeated.
 
     `specs` are spec files and folders of them, by default the harness's own; `queries` are as after `-k`, by
     default every case. With `everything` sweeps keep their whole product; with `thorough` those that cover pairs of
-    factors cover triples. `total()` counts the cases without
+    factors cover triples. `progress` is told how many specs of how many are expanded. `total()` counts the cases without
     keeping them. Shapes are in elements, opsets are numbers; a case has no tensors, only how their elements
     are chosen.
 
@@ -121,7 +122,8 @@ def load(
     if no case is selected.
     """
     asked = parse_all(queries)
-    plan = expand(load_specs(_paths(specs), asked), asked, everything=everything, thorough=thorough)
+    loaded = load_specs(_paths(specs), asked)
+    plan = expand(loaded, asked, everything=everything, thorough=thorough, tell=progress)
     chosen = select(plan, asked)
     chosen.total()
     return chosen

@@ -12,6 +12,7 @@ import click
 
 from harness.commands.options import EXPECTATIONS, SPECS
 from harness.model.errors import SpecError
+from harness.model.progress import PLANNING, telling
 
 
 @click.command()
@@ -41,7 +42,8 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
 
     loaded, wrong = load_each(specs)
     try:
-        plan = expand(loaded)
+        with telling(PLANNING, when=own) as tell:
+            plan = expand(loaded, tell=tell)
     except SpecError as error:
         wrong.extend(error.problems)
     try:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
 from harness.commands.options import QUERIES, SPECS, flag
 from harness.model.case import Case
-from harness.model.progress import FUSING, Progress
+from harness.model.progress import FUSING, PLANNING, telling
 from harness.run.probe import Probes
 from harness.run.transformer_coverage import transformer_coverage
 from harness.specs.coverage.attribute_cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
@@ -79,7 +78,8 @@ def coverage_command(
     if target is not None:
         _transformers(api.load(specs or [default_folder() / GRAPHS], queries), target, as_json=as_json)
         return
-    cases = api.load(specs, queries, thorough=thorough)
+    with telling(PLANNING, when=not specs and not queries) as tell:
+        cases = api.load(specs, queries, thorough=thorough, progress=tell)
     if only == "kinds":
         kinds = kind_counts(cases)
         for line in map(_kinds_json, kinds) if as_json else _matrix(kinds, missing=missing):
@@ -95,8 +95,8 @@ def coverage_command(
 
 def _transformers(cases: Iterable[Case], name: str, *, as_json: bool) -> None:
     """Print which transformers change the graphs of cases on a target; exit with 1 if one is not fused as it should."""
-    with Probes(parse_target(name), jobs=2) as probes, Progress() as progress:
-        found = transformer_coverage(cases, probes, partial(progress.update, FUSING))
+    with Probes(parse_target(name), jobs=2) as probes, telling(FUSING) as tell:
+        found = transformer_coverage(cases, probes, tell)
         release = probes.hello.onnxruntime
     if as_json:
         click.echo(json.dumps(found._asdict() | {"never": found.never, "onnxruntime": release}))

@@ -6,7 +6,7 @@ import difflib
 import re
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import click
 from harness.commands.options import NamedPath, flag, specs_option, targets_option
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
+from harness.model.progress import PLANNING, PLANTING, telling
 from harness.model.query import parse_all
 from harness.render.text import one_line
 from harness.results.runfile import RunReader
@@ -29,7 +30,7 @@ from harness.specs.reading.load import are_own, default_folder, load_specs
 from harness.specs.reading.source import label_of
 from harness.targets.registry import parse_targets
 from harness.targets.target import Target
-from harness.triage.expect.masked import LEAST_RED, maskings
+from harness.triage.expect.masked import LEAST_RED, Masking, maskings
 from harness.triage.expect.run_rows import RunOutcomes, RunRows
 from harness.triage.expect.updates import update
 
@@ -57,7 +58,8 @@ def lint_files(
     known = load_expectations(files)
     if masked:
         sys.exit(_masked(known, specs, parse_targets(targets or ("cpu",))))
-    plan = expand(load_specs(specs))
+    with telling(PLANNING, when=not specs) as tell:
+        plan = expand(load_specs(specs), tell=tell)
     ids: dict[str, list[str]] = {}
     for case in plan:
         ids.setdefault(case.operator, []).append(case.id)
@@ -77,12 +79,19 @@ def lint_files(
     sys.exit(1 if problems else 0)
 
 
+def _maskings(target: Target, known: Expectations, specs: tuple[Path, ...]) -> Iterator[Masking]:
+    with telling(PLANNING, when=not specs) as tell:
+        plan = expand(load_specs(specs), tell=tell)
+    with telling(PLANTING, when=not specs) as tell:
+        yield from maskings(target, known, plan, tell)
+
+
 def _masked(known: Expectations, specs: tuple[Path, ...], targets: Iterable[Target]) -> int:
     """Print for each target what stays green of other wrong outputs, and return the exit code."""
     failed = False
     for target in targets:
         planted = green = excused = entries = 0
-        for masking in maskings(target, known, expand(load_specs(specs))):
+        for masking in _maskings(target, known, specs):
             entries += bool(masking.planted)
             planted += masking.planted.total()
             green += masking.green.total()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.commands.options import QUERIES, SPECS, flag
+from harness.model.progress import PLANNING, telling
 from harness.render.text import json_text
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def list_(
         return
     from harness import api
 
-    selection = api.load(specs, queries, everything=everything, thorough=thorough)
+    with telling(PLANNING, when=not specs and not queries) as tell:
+        selection = api.load(specs, queries, everything=everything, thorough=thorough, progress=tell)
     told = lines(selection, as_json=as_json, count=count)
     if everywhere:
         told = iter([kept_answers.keep(question, "\n".join(told))])

@@ -20,6 +20,7 @@ from pathlib import Path
 from harness.compile.prepare import by_graph
 from harness.model.errors import UsageError
 from harness.model.plain_file import read_bytes, sha256_of
+from harness.model.progress import PLANNING, telling
 from harness.model.query import Query
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
@@ -97,7 +98,8 @@ def manifest_text(
     specs: Sequence[Path], queries: tuple[Query, ...] = (), models: dict[Path, bytes] | None = None
 ) -> str:
     """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given, by file."""
-    selection = select(expand(load_specs(specs), queries), queries)
+    with telling(PLANNING, when=not specs and not queries) as tell:
+        selection = select(expand(load_specs(specs), queries, tell=tell), queries)
     selection.total()
     graphs: dict[str, Counter[str]] = {}
     for valid in (True, False):

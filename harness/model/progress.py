@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -16,8 +19,9 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 PLANNING, RECORDING, FUSING, WHOLE = "expanding specs", "recording", "transformers", "the whole model on "
+PLANTING = "other outputs"
 """Steps that are no run of cases; the last stands before a target's name."""
-_UNITS = {PLANNING: "specs", RECORDING: "nodes", FUSING: "graphs"}
+_UNITS = {PLANNING: "specs", RECORDING: "nodes", FUSING: "graphs", PLANTING: "entries"}
 """What they count."""
 _PLAIN_EVERY = 5.0
 _PLAIN_AFTER = 1.0
@@ -91,6 +95,13 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+@contextmanager
+def telling(step: str, *, when: bool = True) -> Iterator[Callable[[int, int], None]]:
+    """Show how far a step is, of which the function is told; nothing, unless `when`."""
+    with Progress() as progress:
+        yield partial(progress.update, step) if when else lambda _done, _total: None
 
 
 class ProgressStep(NamedTuple):

@@ -4,7 +4,7 @@ that no result would report as unexpected."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -146,9 +146,11 @@ class Masking(NamedTuple):
     example: str
 
 
-def maskings(target: Target, expectations: Expectations, cases: Iterable[Case]) -> Iterator[Masking]:
-    """Yield the planted outputs in the cases of each entry that states an outcome of its own and holds on a target.
-    Raises TargetUnavailable."""
+def maskings(
+    target: Target, expectations: Expectations, cases: Iterable[Case], tell: Callable[[int, int], None]
+) -> Iterator[Masking]:
+    """Yield the planted outputs in the cases of each entry that states an outcome of its own and holds on a target;
+    `tell` of how many entries of how many. Raises TargetUnavailable."""
     with Probes(target) as probes:
         info = target_info(probes.target, probes.hello, probes.runtime)
         known = expectations.for_target(target.name, info)
@@ -165,6 +167,7 @@ def maskings(target: Target, expectations: Expectations, cases: Iterable[Case]) 
             chosen[position] = expressible[:: max(1, len(expressible) // TRIED)][:TRIED]
         entries = list(chosen.items())
         for first in range(0, len(entries), TOGETHER):
+            tell(first, len(entries))
             batch = entries[first : first + TOGETHER]
             ran = iter(probes.run(case for _, asked in batch for case in asked))
             for position, asked in batch:
