@@ -635,7 +635,7 @@ def test_one_s_own_expectations_are_judged_by_one_s_own_specs(folder: Path) -> N
 
 @pytest.mark.slow
 def test_check() -> None:
-    """Of some specs: `.ci/run` checks all."""
+    """Of some specs: `.ci/run` and `.ci/slow` check all."""
     ended = harness("check", SPECS / "Where.yaml", SPECS / "graphs", SPECS / "ai.onnx.ml")
     assert (ended.code, ended.err) == (0, "")
     count = 1 + sum(len(list((SPECS / folder).glob("*.yaml"))) for folder in ("graphs", "ai.onnx.ml"))
