@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from harness.targets.fake_script import SCRIPT
 from harness.targets.starting import ForkedWorker, ForkServer
 
-_AT_FIRST = dict(os.environ)
-_OF_PYTEST = "PYTEST_CURRENT_TEST"
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+_AT_FIRST = _environment()
 _servers: dict[object, ForkServer] = {}
 
 
@@ -17,10 +21,7 @@ class SharedForkServer(ForkServer):
     """A `ForkServer` whose process stays for the next one of the same program, unless a test has changed the environment."""
 
     def fork(self, environment: Mapping[str, str]) -> ForkedWorker:
-        changed = (_AT_FIRST.items() ^ os.environ.items()) - {
-            (_OF_PYTEST, each.get(_OF_PYTEST, "")) for each in (_AT_FIRST, os.environ)
-        }
-        if changed:
+        if _environment() != _AT_FIRST:
             return super().fork(environment)
         own = {key: value for key, value in self._environment.items() if key == SCRIPT}
         shared = {key: value for key, value in self._environment.items() if key != SCRIPT}

@@ -237,7 +237,7 @@ def _swap(flat: Array) -> None:
 
 
 def load() -> None:
-    """Do what takes long before workers are forked: this module's imports."""
+    """Load nothing more: importing this module has loaded the oracle."""
 
 
 def main() -> None:

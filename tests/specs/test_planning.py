@@ -65,13 +65,18 @@ def test_a_process_that_ends_early_costs_time_alone(
     assert {id.partition("@")[0] for id in _ids(specs)} == set(NAMES)
 
 
-def test_what_another_command_plans_meanwhile_is_not_planned_again(
-    specs: list[LoadedSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def other(tmp_path: Path) -> int:
+    """Return the lock that another command which plans holds."""
     (tmp_path / "plans").mkdir()
-    other = os.open(tmp_path / "plans", os.O_RDONLY)
-    assert claim(other)
+    descriptor = os.open(tmp_path / "plans", os.O_RDONLY)
+    assert claim(descriptor)
+    return descriptor
 
+
+def test_what_another_command_plans_meanwhile_is_not_planned_again(
+    specs: list[LoadedSpec], other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def plan_and_end(_: float) -> None:
         with monkeypatch.context() as of_the_other:
             of_the_other.setattr(planning, "LEAST", 100)
@@ -84,11 +89,8 @@ def test_what_another_command_plans_meanwhile_is_not_planned_again(
 
 
 def test_another_command_that_stands_still_is_not_waited_for(
-    specs: list[LoadedSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    specs: list[LoadedSpec], other: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "plans").mkdir()
-    other = os.open(tmp_path / "plans", os.O_RDONLY)
-    assert claim(other)
     monkeypatch.setattr(planning, "_PATIENCE", 0.1)
     monkeypatch.setattr(planning, "_NAP", 0.05)
     assert {id.partition("@")[0] for id in _ids(specs)} == set(NAMES)
