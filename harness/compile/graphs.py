@@ -35,6 +35,8 @@ class _Form(NamedTuple):
     operator: str
     opset: int
     attributes: tuple[tuple[str, Value], ...]
+    written: str
+    """The attributes as text, which tells 0.0 and -0.0 apart: they are equal."""
     names: tuple[str, ...]
     dtypes: tuple[str, ...]
     ranks: tuple[int, ...]
@@ -55,10 +57,12 @@ def compile_case(
         results = operator.family.output_shapes(operator, call)
     if operator.family is FAMILY:
         return compile_graph(case, call, inputs, tuple(results))
+    attributes = tuple(sorted(case.attributes.items()))
     form = _Form(
         case.operator,
         case.opset,
-        tuple(sorted(case.attributes.items())),
+        attributes,
+        repr(attributes),
         tuple(spec.name for spec in case.inputs),
         tuple(spec.dtype for spec in case.inputs),
         tuple(map(len, shapes)),

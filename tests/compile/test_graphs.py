@@ -10,6 +10,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import onnxruntime
@@ -33,6 +34,8 @@ from harness.model.plain_file import sha256_of
 from harness.model.query import parse_all
 from harness.operators import OPERATORS
 from harness.operators.binary_floats import halfway_values, special_patterns
+from harness.specs.expand import expand
+from harness.specs.reading.load import default_folder, load_specs
 from harness.targets.execution import Graph
 from tests import calling
 from tests.operators.brute import round_bits
@@ -397,3 +400,15 @@ class TestGeneratedModels:
         (tmp_path / "file").touch()
         with pytest.raises(UsageError, match=r"file/graphs: cannot be written: Not a directory"):
             write_graphs((ROUND,), parse_all([self.QUERY]), tmp_path / "file" / "graphs")
+
+
+@pytest.mark.parametrize(("spec", "name"), [("LeakyRelu", "alpha"), ("graphs/WhereConstant", "constant")])
+def test_a_zero_of_the_other_sign_is_in_a_graph_of_its_own(spec: str, name: str) -> None:
+    """0.0 and -0.0 are equal, and graphs that were made are looked for by what they are made of."""
+    plan = expand(load_specs([default_folder() / f"{spec}.yaml"]))
+    case = next(case for case in plan.cases(valid=True) if name in case.attributes)
+    zeros = [
+        msgspec.structs.replace(case, attributes={**case.attributes, name: zero}) for zero in (0.0, -0.0)
+    ]
+    one, other, again = (compiled(each).model for each in (*zeros, zeros[0]))
+    assert one == again != other

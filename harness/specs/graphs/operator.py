@@ -120,7 +120,8 @@ def oracle(pattern: Pattern) -> Operator:
 
     def expected(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
         """Return what the composition gives, once for all levels of optimisation, which compute with the same elements."""
-        key = (_form(operator, call), arithmetic, *map(_elements, inputs.values()))
+        form = _form(operator, call)
+        key = (form, repr(form[-1]), arithmetic, *map(_elements, inputs.values()))
         if key not in latest:
             if len(latest) >= _KEPT:
                 del latest[next(iter(latest))]

@@ -94,14 +94,14 @@ def every_node(nodes: tuple[NodeEntry, ...], path: KeyPath = ()) -> Iterator[tup
 
 
 class Pattern:
-    """A graph of a spec: `filled` is it with its parameters."""
+    """A graph of a spec."""
 
     def __init__(self, spec: GraphSpec) -> None:
         self.spec = spec
         self.defaults: dict[str, Value] = {name: plain(value) for name, value in spec.parameters.items()}
         taken = {each.type for each in spec.inputs.values()}
         self.defaults |= {name: listed[0] for name, listed in spec.types.items() if name not in taken}
-        self.filled = lru_cache(maxsize=4096)(self._filled)
+        self._kept = lru_cache(maxsize=4096)(self._filled)
 
     @property
     def operators(self) -> set[str]:
@@ -129,10 +129,20 @@ class Pattern:
                 found[self.spec.inputs[name].type] = dtype
         return found
 
-    def _filled(
+    def filled(
         self, opset: int, dtypes: tuple[tuple[str, str], ...], attributes: tuple[tuple[str, Value], ...]
     ) -> FilledGraph:
         """Return the graph at an opset, for element types of inputs and the parameters that are given."""
+        return self._kept(opset, dtypes, attributes, repr(attributes))
+
+    def _filled(
+        self,
+        opset: int,
+        dtypes: tuple[tuple[str, str], ...],
+        attributes: tuple[tuple[str, Value], ...],
+        written: str,
+    ) -> FilledGraph:
+        """Return the graph; how attributes are `written` tells 0.0 and -0.0 apart, which are equal."""
         spec, types = self.spec, self.types(dict(dtypes))
         given = {**self.defaults, **OPTIONS, **dict(attributes)}
         types |= {name: str(given[name]) for name in types if name in given}
