@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from resource import struct_rusage
 
@@ -96,9 +96,11 @@ def _row(process: str, stage: str, share: float, microseconds: float) -> str:
     return f"| {process} | {stage} | {share * microseconds:,.0f} | {share:.1%} |"
 
 
-def usage_of(command: Sequence[str]) -> struct_rusage:
+def usage_of(command: Sequence[str], environment: Mapping[str, str] = {}) -> struct_rusage:
     """Run a `harness run`, and return what it and all processes that it waited for used."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(process.pid, 0)
     if os.waitstatus_to_exitcode(status) not in (0, 1):
         raise SystemExit(f"{' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
