@@ -143,6 +143,7 @@ def request(
     seed: int = 0,
     baseline: AnyPath | None = None,
     reruns: int = 0,
+    no_cache: bool = False,
     min_cases: int = 1,
     resume: bool = False,
     force: bool = False,
@@ -154,7 +155,8 @@ def request(
 
     `targets` are as after `-t`, by default those of this machine. `output` is the folder of the run
     (`reports/<run id>`), `shard` is (number, of), counted from 1; `jobs` workers run at once for a target
-    (one a processor), `timeout` is in seconds a case. `reruns` is how often unexpected results are repeated.
+    (one a processor), `timeout` is in seconds a case. `reruns` is how often unexpected results are repeated;
+    with `no_cache` every case is made and judged anew, whatever earlier runs kept.
     `resume` goes on with the run in `output`, `force` replaces it. `cluster` is the address of a Dask scheduler whose
     nodes run the cases, each with `jobs` workers (one), or `local:N`. `progress` is told the target's name, how
     many of its results there are and how many there will be; before any, how many specs are planned.
@@ -190,6 +192,7 @@ def request(
         force=force,
         baseline=None if baseline is None else Path(baseline),
         reruns=reruns,
+        no_cache=no_cache,
         run_id=run_id,
         cluster=cluster,
         targets_left_out=left_out,

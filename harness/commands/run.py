@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Repeat unexpected results N times to find flakes.",
 )
+@flag("--no-cache", help="Make and judge every case anew, whatever earlier runs kept.")
 @flag("--resume", help="Continue the run in -o (default: reports/latest) with its own options.")
 @flag("--force", help="Replace the run that -o holds.")
 @click.option(
@@ -89,6 +90,7 @@ def run(
     baseline: Path | None,
     expectations: tuple[Path, ...],
     reruns: int,
+    no_cache: bool,
     resume: bool,
     force: bool,
     min_cases: int,
@@ -108,7 +110,7 @@ def run(
 
     request = api.request(
         targets, queries, specs, output=output, expectations=expectations, shard=_shard(shard), select=select, jobs=jobs, timeout=timeout,
-        seed=seed, baseline=baseline, reruns=reruns, min_cases=min_cases, resume=resume, force=force, cluster=cluster,
+        seed=seed, baseline=baseline, reruns=reruns, no_cache=no_cache, min_cases=min_cases, resume=resume, force=force, cluster=cluster,
         command=command_line(),
     )  # fmt: skip
     if resume:

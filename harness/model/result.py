@@ -25,6 +25,11 @@ class Error(msgspec.Struct, frozen=True):
     model."""
 
 
+def rounded(seconds: float) -> float:
+    """Return a duration to the microsecond, as a run file has it."""
+    return int(seconds * 1e6 + 0.5) / 1e6
+
+
 class Diff(msgspec.Struct, frozen=True):
     """How an output differs from the oracle's.
 

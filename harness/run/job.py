@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from harness.compile.prepare import by_graph, refusal
+from harness.compile.prepare import refusal
 from harness.model.case import BEYOND, Case, Validity
 from harness.model.errors import TargetUnavailable
-from harness.model.result import NOT_EXPRESSIBLE, Error, Result
+from harness.model.result import NOT_EXPRESSIBLE, Error, Result, rounded
 from harness.model.target_info import DIRECTML
 from harness.model.verdict import CONFORMING, NOT_EXECUTED, Outcome, Verdict, conforms
 from harness.operators.directml.description import call_of
@@ -25,8 +25,8 @@ from harness.run.baseline import Baseline
 from harness.run.deviation import Given, remembers
 from harness.run.hashes import output_hash
 from harness.run.held_back import Culprits, PatternRuns, Reruns
-from harness.run.judge import Compare, Judgement, judge, verdict
-from harness.run.kept_judgements import judging
+from harness.run.judge import Judgement, judge, verdict
+from harness.run.kept_blocks import KeptBlocks
 from harness.run.resume import Done
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.expectations.target_expectations import Known, TargetExpectations
@@ -50,6 +50,8 @@ class RunInputs(NamedTuple):
     timeout: float
     reruns: int = 0
     """How often unexpected results are repeated."""
+    no_cache: bool = False
+    """Every case is made and judged anew."""
 
 
 class TargetRun(NamedTuple):
@@ -66,31 +68,36 @@ class TargetRun(NamedTuple):
         """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid
         ones."""
         for valid, alike in groupby(blocks, attrgetter("valid")):
-            cases = self.left(case for block in alike for case in block.cases())
-            yield from map(self._unavailable, cases) if pool is None else self._run(pool, cases, valid=valid)
+            if pool is None:
+                yield from (self._unavailable(case) for block in alike for case in self.left(block.cases()))
+            else:
+                yield from self._run(pool, alike, valid=valid)
 
-    def _run(self, pool: WorkerPool, cases: Iterator[Case], *, valid: bool) -> Iterator[Result]:
+    def _run(self, pool: WorkerPool, blocks: Iterable[CaseBlock], *, valid: bool) -> Iterator[Result]:
         pool.keep_apart(valid)
-        reruns = Reruns(self.work.reruns)
-        over_patterns = PatternRuns(self.target.provider)
-        culprits = Culprits(self.target.provider)
-        refused: list[tuple[Case, str]] = []
-        supply = by_graph(
-            cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why))
-        )
+        work, provider = self.work, self.target.provider
+        reruns = Reruns(work.reruns)
+        over_patterns = PatternRuns(provider)
+        culprits = Culprits(provider)
+        whole = work.baseline is None and self.done is None and not work.no_cache
+        kept = KeptBlocks(work.selection if whole else None, self.known, work.seed, self._inexpressible)
+        supply = (group for block in blocks for group in kept.groups(block, self.left))
         try:
-            with (
-                closing(pool.run(supply, keep=True)) as answers,
-                judging(self.work.selection, self.target.provider, self.work.seed) as asked,
-            ):
+            with closing(pool.run(supply, keep=True)) as answers:
                 for prepared, graph, execution in answers:
-                    result = self._result(prepared, graph, execution, asked)
-                    if not (
-                        over_patterns.hold(prepared, graph, execution, result)
-                        or culprits.hold(prepared, graph, result)
-                        or reruns.hold(prepared, graph, result)
-                    ):
-                        yield result
+                    result = kept.result(prepared, execution)
+                    if result is None:
+                        prepared, graph = kept.made(prepared, graph)
+                        result = self._result(prepared, graph, execution)
+                        held = (
+                            over_patterns.hold(prepared, graph, execution, result)
+                            or culprits.hold(prepared, graph, result)
+                            or reruns.hold(prepared, graph, result)
+                        )
+                        kept.judged(prepared, graph, execution, None if held else result)
+                        if held:
+                            continue
+                    yield result
             for prepared, graph, result in over_patterns.results(pool):
                 result = self._remembered(result)
                 if not (culprits.hold(prepared, graph, result) or reruns.hold(prepared, graph, result)):
@@ -102,15 +109,14 @@ class TargetRun(NamedTuple):
         except TargetUnavailable:
             yield from reruns.unrepeated()
             raise
-        yield from reruns.results(pool, self.target.provider)
-        for case, why in refused:
-            yield self._inexpressible(case, why)
+        yield from reruns.results(pool, provider)
+        yield from kept.inexpressible
 
-    def left(self, cases: Iterator[Case]) -> Iterator[Case]:
+    def left(self, cases: Iterable[Case]) -> Iterable[Case]:
         """Yield the cases that an interrupted run has not done; the results that it has count as done."""
         return cases if self.done is None else self._left(cases, self.done)
 
-    def _left(self, cases: Iterator[Case], done: Done) -> Iterator[Case]:
+    def _left(self, cases: Iterable[Case], done: Done) -> Iterator[Case]:
         for case in cases:
             conforming = done.conforming(case.id, self.target.name)
             if conforming is not None:
@@ -118,9 +124,9 @@ class TargetRun(NamedTuple):
             elif not done.refused(case.id, self.target.name):
                 yield case
 
-    def _result(self, prepared: Prepared, graph: Graph, execution: Execution, asked: Compare) -> Result:
+    def _result(self, prepared: Prepared, graph: Graph, execution: Execution) -> Result:
         case = prepared.case
-        judgement = self._placed(case, judge(prepared, graph, execution, self.target.provider, asked))
+        judgement = self._placed(case, judge(prepared, graph, execution, self.target.provider))
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
         given = Given(prepared, execution.outputs, judgement, self.target.provider)
@@ -202,7 +208,7 @@ class TargetRun(NamedTuple):
             placed_on=judgement.placed_on,
             error=judgement.error,
             diff=judgement.diff,
-            seconds=int(execution.seconds * 1e6 + 0.5) / 1e6 if execution else 0.0,
+            seconds=rounded(execution.seconds) if execution else 0.0,
             output=UNSET
             if execution is None or judgement.outcome is Outcome.PASS
             else output_hash(execution.outputs),

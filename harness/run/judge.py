@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -45,10 +44,6 @@ class Judgement(NamedTuple):
     """The number of nodes that ran in the operator's place."""
     sampled: tuple[int, int] | None = None
     """How many elements were judged of how many, where not all were; a place in `diff` is one among them."""
-
-
-Compare = Callable[[Prepared, tuple[Tensor, ...], str], Judgement]
-"""Holds the outputs of a provider against the oracle's."""
 
 
 class NodePlacement(NamedTuple):
@@ -101,9 +96,8 @@ def judge(
     graph: Graph,
     execution: Execution,
     provider: str,
-    asked: Compare = compared,
 ) -> Judgement:
-    """Compare the outcome of a case on a target with the expected one; `asked` judges its outputs.
+    """Compare the outcome of a case on a target with the expected one.
 
     A pass needs all tested nodes on `provider`, as the session itself reports them; the oracle is asked only
     where there is an output.
@@ -122,7 +116,7 @@ def judge(
         return Judgement(outcome, None if outcome is Outcome.NOT_RUN else placed_on, execution.error)
     if doubt is not None:
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
-    return asked(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
+    return compared(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
 
 
 def _sample(prepared: Prepared) -> Sample | None:

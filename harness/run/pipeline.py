@@ -23,6 +23,7 @@ from harness.run.baseline import Baseline
 from harness.run.folders import check_own, check_vacant, clear, make, point_latest
 from harness.run.hashes import run_hashes
 from harness.run.job import RunInputs
+from harness.run.kept_blocks import make_room
 from harness.run.processes.coordinator import Coordinator, coordinator
 from harness.run.processes.process import Opened
 from harness.run.request import Request, new_run_id
@@ -61,7 +62,7 @@ def run(request: Request) -> RunOutcome:
 
 
 def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
-    started = time.monotonic()
+    started, began = time.monotonic(), time.time()
     check_own(request.out)
     earlier = Earlier(request.out) if request.resume else None
     if earlier is None:
@@ -119,6 +120,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
         request.seed,
         request.timeout,
         request.reruns,
+        request.no_cache,
     )
     path = request.out / "run.jsonl"
     gc.freeze()  # modules and plan stay: the collector need not walk through them again and again
@@ -160,6 +162,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
                 tuple(node for node in processes.nodes if node not in header.nodes),
             )
             writer.close(end)
+    make_room(began)
     return RunOutcome(path, end, _exit_code(end, counts, baselined=baseline is not None))
 
 

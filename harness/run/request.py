@@ -46,6 +46,8 @@ class Request(NamedTuple):
     targets_left_out: Mapping[str, str] = {}
     heavy: bool = False
     """Each case takes so long that a few are worth a process of their own."""
+    no_cache: bool = False
+    """Every case is made and judged anew, though an earlier run kept what it came to."""
     progress: Callable[[str, int, int], None] = nobody
     watch: Callable[[bytes], None] = lambda _lines: None
     """Is given the lines of results as they are written."""

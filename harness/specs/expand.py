@@ -39,9 +39,10 @@ from harness.specs.sweeps.sweep import SweepCalls
 
 
 class Piece(NamedTuple):
-    """A literal case, or a combination of a sweep with its kinds of values: the most cases that it can have, what their
-    ids are made of, and the cases themselves."""
+    """A literal case, or a combination of a sweep with its kinds of values: its name, which begins with the operator
+    and is its own in a plan; the most cases that it can have, what their ids are made of, and the cases themselves."""
 
+    name: str
     most: int
     text: Callable[[], str]
     cases: Callable[[], Iterable[Case]]
@@ -51,7 +52,7 @@ def pieces_of(cases: Iterable[Case], *, valid: bool) -> Iterator[Piece]:
     """Yield the valid cases, or the others, each as a piece of its own."""
     for case in cases:
         if (case.validity is Validity.VALID) is valid:
-            yield Piece(1, partial(str, case.id), partial(iter, (case,)))
+            yield Piece(case.id, 1, partial(str, case.id), partial(iter, (case,)))
 
 
 class _Told(NamedTuple):
@@ -138,8 +139,10 @@ class SweepPlan:
     def pieces(self, left_out: Counter[str]) -> Iterator[Piece]:
         """Yield the sweep's combinations, without making their cases."""
         told: dict[Kinds, _Told] = {}
-        for most, find in self.calls.parts(left_out):
-            yield Piece(most, partial(self._says, find), partial(self._made, find, told))
+        calls = self.calls
+        name = f"{self.operator.name}@{self.sweep.name} {calls.by_group=} {calls.thorough=}"
+        for number, (most, find) in enumerate(calls.parts(left_out)):
+            yield Piece(f"{name} {number}", most, partial(self._says, find), partial(self._made, find, told))
 
     def _says(self, find: Callable[[], Iterable[CallGroup]]) -> str:
         return "\n".join(f"{self._text(group)} {group.kinds}" for group in find())

@@ -24,7 +24,7 @@ NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "a
 _FEW = 5000
 _SHARD_CASES = 4
 """Cases of the blocks of which a shard takes every N-th: few, so that no shard of a small run is empty."""
-_MOST_CASES = 512
+MOST_CASES = 512
 _LEAST_CASES = 16
 _EACH_PROCESS = 8
 """Blocks that each process of a small run has about."""
@@ -54,7 +54,7 @@ class CaseBlock(NamedTuple):
 
 def block_size(total: int, processes: int) -> int:
     """Return how many cases a block has at least, in a run of `total` cases."""
-    return max(_LEAST_CASES, min(_MOST_CASES, total // (max(1, processes) * _EACH_PROCESS)))
+    return max(_LEAST_CASES, min(MOST_CASES, total // (max(1, processes) * _EACH_PROCESS)))
 
 
 def divided(pieces: Iterable[Piece], size: int) -> Iterator[list[Piece]]:

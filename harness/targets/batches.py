@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from harness.model.case import Tensor
-from harness.targets.execution import GraphCases
+from harness.targets.execution import Graph, GraphCases, Prepared, Sent
 from harness.targets.launching import Launch
 from harness.worker.worker import encode_texts
 
@@ -28,10 +28,12 @@ def batches(groups: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
     cases = size = 0
     for graph, prepared in groups:
         start = 0
-        for end, (_, _, inputs, *_) in enumerate(prepared, start=1):
+        for end, (_, _, inputs, *_, kept) in enumerate(prepared, start=1):
             cases += 1
             for tensor in inputs:
                 size += tensor.array.nbytes
+            if kept is not None and kept.sent is not None:
+                size += len(kept.sent.payload)
             if cases >= _CASES or size >= _BYTES:
                 batch.append(GraphCases(graph, prepared[start:end]))
                 yield batch
@@ -58,27 +60,21 @@ def encode_batch(
     first = 0
     for number, (graph, cases) in enumerate(groups):
         payload.append(graph.model)
-        fed = graph.fed
-        shapes = []
-        earlier: list[list[tuple[int, ...]] | None] = []
-        for case, _, inputs, buffers, _, before, _ in cases:
-            first_run = () if before is None else tuple(before[position] for position in fed)
-            earlier.append(None if before is None else [tensor.array.shape for tensor in first_run])
-            payload += map(piped, first_run)
-            if buffers is None:
-                shapes.append([case.inputs[position].shape for position in fed])
-            else:
-                inputs = buffers
-                shapes.append([buffers[position].array.shape for position in fed])
-            for position in fed:
-                payload.append(piped(inputs[position]))
+        sent = [
+            sent_of(graph, case) if case.kept is None or case.kept.sent is None else case.kept.sent
+            for case in cases
+        ]
+        payload += [each.payload for each in sent]
         tells = graph.composed and graph.optimization != "off"
         kind = kinds.setdefault((*_kind_of(graph), tells), len(kinds))
+        shapes = [each.shapes for each in sent]
         group = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
-        if any(each is not None for each in earlier):
-            group["before"] = earlier
+        if any(each.before is not None for each in sent):
+            group["before"] = [each.before for each in sent]
         if graph.patterns is not None or graph.deployed:
-            group["output_shapes"] = [prepared.output_shapes or prepared.inferred for prepared in cases]
+            group["output_shapes"] = [each.output_shapes for each in sent]
+        if any(case.kept is not None for case in cases):
+            group["expected"] = [case.kept.digest if case.kept is not None else "" for case in cases]
         if launch.provider == FAKE:
             group["fake"] = [(case.id, case.validity) for case, *_ in cases]
         described.append(group)
@@ -91,6 +87,24 @@ def encode_batch(
     if announced:
         header["announced"] = True
     return header, payload
+
+
+def sent_of(graph: Graph, prepared: Prepared) -> Sent:
+    """Return what of a case crosses the pipe besides its graph."""
+    _, _, inputs, buffers, output_shapes, before, inferred, _ = prepared
+    first_run = () if before is None else tuple(before[position] for position in graph.fed)
+    if buffers is None:
+        shapes = tuple([prepared.case.inputs[position].shape for position in graph.fed])
+    else:
+        inputs = buffers
+        shapes = tuple([buffers[position].array.shape for position in graph.fed])
+    parts = [*map(piped, first_run), *[piped(inputs[position]) for position in graph.fed]]
+    return Sent(
+        shapes,
+        None if before is None else tuple([tensor.array.shape for tensor in first_run]),
+        output_shapes or inferred,
+        parts[0] if len(parts) == 1 else b"".join(parts),
+    )
 
 
 def piped(tensor: Tensor) -> bytes:

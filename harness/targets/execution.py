@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from harness.model.case import Case, Tensor
-from harness.model.result import Error, Stage
+from harness.model.result import Error, Result, Stage
 from harness.operators.base import Call
 
 Nodes = tuple[tuple[str, str], ...]
 """(execution provider, operator type) of every node of a session's graph, as the runtime itself reports
 it."""
+
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class Sent(msgspec.Struct, frozen=True, array_like=True):
+    """The inputs of a case as they cross the pipe: shapes, those of the inputs `before`, where a call runs first, of
+    outputs, where the worker needs them, and the bytes of all inputs, those before them first."""
+
+    shapes: Shapes
+    before: Shapes | None
+    output_shapes: Shapes
+    payload: bytes
+
+
+class KeptCase(msgspec.Struct, array_like=True):
+    """A case of a block that an earlier run executed: its `piece` and its `position` in it.
+
+    `digest` is that of its answer (`Execution`), empty where nothing is to be executed; `result` what it was
+    judged to be, None where that is not kept; `entries` the positions, among the expectations for its operator, of
+    those that counted it; `sent` its inputs, None where these are to be made again.
+    """
+
+    piece: int
+    position: int
+    digest: str = ""
+    result: Result | None = None
+    entries: tuple[int, ...] = ()
+    sent: Sent | None = None
 
 
 class Prepared(NamedTuple):
@@ -29,6 +60,8 @@ class Prepared(NamedTuple):
     output_shapes: tuple[tuple[int, ...], ...] = ()
     before: tuple[Tensor, ...] | None = None
     inferred: tuple[tuple[int, ...], ...] = ()
+    kept: KeptCase | None = None
+    """The digest that the answer is to have. Where it has what is sent in its place, the other fields are of no case."""
 
 
 class Graph(NamedTuple):
@@ -73,8 +106,8 @@ class GraphCases(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """The outcome of a case on a target. Exactly one of `outputs` and `error` is set; `ended` says how the
-    worker ended, if it ended.
+    """The outcome of a case on a target. Exactly one of `outputs` and `error` is set, and none where the answer is
+    the one that was expected; `ended` says how the worker ended, if it ended.
 
     `nodes` is the proof of placement: None where the session never told.
     """
@@ -95,3 +128,5 @@ class Execution(NamedTuple):
     fuses: bool = False
     """The release cannot be told to keep nodes apart: a node that it fused of several is proof for all of
     them."""
+    digest: str = ""
+    """Of the worker's answer with the placement, to the bit; empty where the worker ended."""

@@ -15,7 +15,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.result import Error, Stage
 from harness.targets.execution import Execution, GraphCases, Nodes, Prepared
-from harness.worker.worker import decode_texts
+from harness.worker.worker import decode_texts, digest_of, error_parts
 
 _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
@@ -29,7 +29,7 @@ _STORED: dict[int, tuple[str, np.dtype[Any] | None]] = {
 }
 """By ONNX element type its name, and how its elements are stored; None for strings."""
 _MAX_BODY = 1 << 31
-_KINDS = frozenset(b"HAPRED")
+_KINDS = frozenset(b"HAPREUD")
 
 
 class GarbledError(Exception):
@@ -51,7 +51,6 @@ class _Failure(msgspec.Struct, frozen=True):
 class _Placement(msgspec.Struct, frozen=True):
     """The body of a P frame; `nodes` is None where the runtime tells the placement only after a run."""
 
-    unit: int
     nodes: tuple[tuple[str, str], ...] | None
     fuses: bool = False
     transformers: tuple[str, ...] = ()
@@ -74,7 +73,7 @@ class FrameReader:
         self._parts: list[bytes] = []
         self._held = 0
         self._needed = 0
-        self._told = _Placement(0, None)
+        self._told, self._body = _Placement(None), b""
         self._group: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
         self._placement = msgspec.json.Decoder(_Placement).decode
@@ -120,31 +119,39 @@ class FrameReader:
     def answers(
         self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int
     ) -> Sequence[Execution]:
-        """Return the executions that an R or E frame tells of, for the cases from number `done` on; take note
+        """Return the executions that an R, E or U frame tells of, for the cases from number `done` on; take note
         of a P frame."""
         try:
             group = cases[done][1]
             if kind == "P":
-                self._told, self._group = self._placement(body), group
+                self._told, self._body, self._group = self._placement(body), bytes(body), group
                 return ()
             if group is not self._group:
-                self._told = _Placement(0, None)
+                self._told, self._body = _Placement(None), b""
             if kind == "R":
                 return (self._result(body, done),)
+            if kind == "U":
+                return _as_expected(body, cases, done)
             failure = self._failure(body)
         except (msgspec.MsgspecError, struct.error, IndexError, KeyError, ValueError) as error:
             raise GarbledError(str(error)) from error
         if failure.case != done or not 1 <= failure.count <= len(cases) - done:
             raise GarbledError("an answer out of order")
         why = Error(failure.class_, failure.message, failure.by)
-        return [self._execution(None, why, failure.stage, failure.seconds)] * failure.count
+        digest = digest_of(self._body, *error_parts(failure.stage, why.class_, why.message, why.by))
+        return [self._execution(None, why, failure.stage, failure.seconds, digest)] * failure.count
 
     def _execution(
-        self, outputs: tuple[Tensor, ...] | None, error: Error | None, stage: Stage, seconds: float
+        self,
+        outputs: tuple[Tensor, ...] | None,
+        error: Error | None,
+        stage: Stage,
+        seconds: float,
+        digest: str,
     ) -> Execution:
         told = self._told
         return Execution(
-            outputs, error, stage, told.nodes, seconds, None, told.transformers, told.graph_nodes, told.graph_edges, told.fuses
+            outputs, error, stage, told.nodes, seconds, None, told.transformers, told.graph_nodes, told.graph_edges, told.fuses, digest
         )  # fmt: skip
 
     def _result(self, body: memoryview, done: int) -> Execution:
@@ -171,7 +178,19 @@ class FrameReader:
             outputs.append(Tensor(name, array))
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        return self._execution(tuple(outputs), None, "compare", seconds)
+        digest = digest_of(self._body, bytes(body[_RESULT.size - _NUMBER.size :]))
+        return self._execution(tuple(outputs), None, "compare", seconds, digest)
+
+
+def _as_expected(
+    body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int
+) -> Sequence[Execution]:
+    number, seconds, count = _RESULT.unpack(body)
+    if number != done or not 1 <= count <= len(cases) - done:
+        raise GarbledError("an answer out of order")
+    if any(case.kept is None for case, _ in cases[done : done + count]):
+        raise GarbledError("an answer that stands for none")
+    return [Execution(None, None, "compare", None, seconds)] * count
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:

@@ -11,14 +11,16 @@ Frames on the standard streams, little-endian, no pickle:
     H  hello (JSON): versions, providers, device        A  u32 case: about to start it
     P  placement of a unit's graph (JSON)               R  u32 case, f64 seconds, u32 outputs, and for each output:
                                                            u8 dtype, u8 rank, u32 size, i64 * rank, size bytes
-    E  error of a case (JSON)                           D  the batch is done
+    E  error of a case (JSON)                           U  u32 case, f64 seconds, u32 cases: these came to what is
+    D  the batch is done                                   `expected`
 
 A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a
 batch is `{"kinds": [...], "units": [...]}`: a unit names its kind (provider, options, threads, names and
 element types, which many units share), the size of its graph, the number of its first case, and the shapes of
 each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
 the inputs of a call of those shapes stand before each case's, and the session runs them first. Its kind names the
-`maps`, of which keys and values cross the pipe, and the `optionals`, of which tensors do.
+`maps`, of which keys and values cross the pipe, and the `optionals`, of which tensors do. Where a unit says what is
+`expected`, a digest for each case, outputs and errors of this digest do not cross the pipe.
 
 Each case is announced before it starts: whatever ends the process, only that case is lost. Where the first
 request names a file of `progress`, which both processes map, a case is announced there, and results are
@@ -30,6 +32,7 @@ to the operating system before the next case is announced.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib
 import inspect
 import json
@@ -57,6 +60,8 @@ np: Any = None
 _FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
 _RESULT = struct.Struct("<IdI")
+"""What begins an R frame and all of a U frame."""
+_COUNT = struct.Struct("<I")
 _HEADS = [struct.Struct("<BBI%dq" % rank) for rank in range(65)]
 """What stands before the elements of a tensor, by its rank."""
 _REQUEST = struct.Struct("<II")
@@ -126,7 +131,7 @@ class Channel:
         self._sent = 0.0
         self._progress: Any = None
         self._batch = -1
-        self._shared = False
+        self.shared = False
         self._before = 0
         self._lock = threading.Lock()
 
@@ -159,7 +164,7 @@ class Channel:
     def begin(self, announced: bool) -> None:
         """Begin a batch."""
         self._batch += 1
-        self._shared = self._progress is not None and not announced
+        self.shared = self._progress is not None and not announced
 
     def add(self, kind: str, body: bytes) -> None:
         """Queue a frame for the next `send`."""
@@ -169,19 +174,10 @@ class Channel:
     def add_json(self, kind: str, value: Any) -> None:
         self.add(kind, json.dumps(value).encode())
 
-    def add_result(self, case: int, seconds: float, outputs: Sequence[Tuple[Any, int]]) -> None:
-        """Queue the outputs of a case."""
-        parts = [_RESULT.pack(case, seconds, len(outputs))]
-        for output, element in outputs:
-            body = encode_elements(output)
-            parts.append(_HEADS[output.ndim].pack(element, output.ndim, len(body), *output.shape))
-            parts.append(body)
-        self.add("R", b"".join(parts))
-
     def announce(self, case: int, stage: int = RUNNING) -> None:
         """Say that a case is about to start, or the session for it, and hand over what has been queued for
         long, or everything where only a frame can say it."""
-        if self._shared:
+        if self.shared:
             now = self._tell(case, stage)
             with self._lock:
                 self._before = len(self.pending)
@@ -194,7 +190,7 @@ class Channel:
 
     def loaded(self, case: int) -> None:
         """Say that the session of an announced case is there."""
-        if self._shared:
+        if self.shared:
             self._tell(case, RUNNING)
         else:
             self.send()
@@ -531,7 +527,7 @@ class OnnxRuntime:
             unit["provider"] == "CPUExecutionProvider" and "memory_pattern" not in deployed
         )
         options.enable_cpu_mem_arena = "arena" not in deployed
-        options.log_severity_level = 0 if tells else 4
+        options.log_severity_level = 1 if tells else 4
         if "saved" in deployed or (
             tells and unit["config"].get("ep.dml.disable_graph_fusion") != "0"
         ):  # compiled nodes cannot be written
@@ -550,11 +546,11 @@ class OnnxRuntime:
                 options.add_session_config_entry(key, value)
         for name, extent in deployed.get("dimensions", ()):
             options.add_free_dimension_override_by_name(name, extent)
-        self._shared = {
+        self.shared = {
             name: self.ort.OrtValue.ortvalue_from_numpy(array_of(elements, number, shape))
             for name, number, shape, elements in deployed.get("initializers", ())
         }
-        for name, value in self._shared.items():
+        for name, value in self.shared.items():
             options.add_initializer(name, value)
         if not self._lists:
             self._profile(options)
@@ -1017,16 +1013,86 @@ def transformers_of(log: bytes) -> List[str]:
     return list(found)
 
 
-def placement(backend: Any, unit: Unit, nodes: Optional[Sequence[Sequence[str]]]) -> Dict[str, Any]:
+def placement(backend: Any, nodes: Optional[Sequence[Sequence[str]]]) -> Dict[str, Any]:
     """Return the body of a P frame; `fuses` stands there alone where the release cannot be told not to fuse
     nodes."""
-    body = {"unit": unit["unit"], "nodes": nodes}
+    body: Dict[str, Any] = {"nodes": nodes}
     transformers = getattr(backend, "transformers", None)
     if transformers:
         body["transformers"] = transformers
         body["graph_nodes"] = getattr(backend, "graph_nodes", [])
         body["graph_edges"] = getattr(backend, "graph_edges", [])
     return dict(body, fuses=True) if getattr(backend, "fuses", False) else body
+
+
+def digest_of(placement: bytes, *parts: bytes) -> str:
+    """Return 32 hexadecimal digits of what a case came to: the body of the P frame before its answer, and what
+    `output_parts` or `error_parts` return."""
+    total = hashlib.blake2b(placement, digest_size=16)
+    for part in parts:
+        total.update(part)
+    return total.hexdigest()
+
+
+def output_parts(outputs: Sequence[Tuple[Any, int]]) -> List[bytes]:
+    """Return the body of an R frame from the number of outputs on."""
+    parts = [_COUNT.pack(len(outputs))]
+    for output, element in outputs:
+        body = encode_elements(output)
+        parts.append(_HEADS[output.ndim].pack(element, output.ndim, len(body), *output.shape))
+        parts.append(body)
+    return parts
+
+
+def error_parts(stage: str, label: str, message: str, by: object) -> List[bytes]:
+    """Return what decides of an error."""
+    return ["\0".join((stage, label, message, by if isinstance(by, str) else "")).encode("utf-8", "replace")]
+
+
+class Answers:
+    """Answers the cases of a unit: in full, or with a U frame where they come to what is expected of them."""
+
+    def __init__(self, channel: Channel, backend: Any, unit: Unit) -> None:
+        self._channel = channel
+        self._backend = backend
+        self._expected: Optional[List[str]] = unit.get("expected")
+        self._first: int = unit["first"]
+        self._placement = b""
+        self._said = True
+
+    def placed(self, nodes: Optional[Sequence[Sequence[str]]]) -> None:
+        """Tell the placement of the unit's graph, at once or before the first answer in full."""
+        self._placement = json.dumps(placement(self._backend, nodes)).encode()
+        self._said = False
+        if self._expected is None or not self._channel.shared:
+            self._say()
+
+    def result(self, case: int, seconds: float, outputs: Sequence[Tuple[Any, int]]) -> None:
+        """Queue the outputs of a case."""
+        parts = output_parts(outputs)
+        if not self._as_expected(case, seconds, 1, parts):
+            self._channel.add("R", _RESULT.pack(case, seconds, len(outputs)) + b"".join(parts[1:]))
+
+    def error(self, report: Dict[str, Any], count: int) -> None:
+        """Queue the error that some cases have in common."""
+        parts = error_parts(report["stage"], report["class"], report["message"], report.get("by"))
+        if not self._as_expected(report["case"], report["seconds"], count, parts):
+            self._channel.add_json("E", dict(report, count=count))
+
+    def _as_expected(self, case: int, seconds: float, count: int, parts: Sequence[bytes]) -> bool:
+        at = case - self._first
+        if self._expected is not None and self._expected[at : at + count] == count * [
+            digest_of(self._placement, *parts)
+        ]:
+            self._channel.add("U", _RESULT.pack(case, seconds, count))
+            return True
+        self._say()
+        return False
+
+    def _say(self) -> None:
+        if not self._said:
+            self._channel.add("P", self._placement)
+            self._said = True
 
 
 def refuses(backend: Any, model: bytes) -> bool:
@@ -1046,13 +1112,14 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     first = unit["first"]
     cases = unit["cases"]
     earlier = unit.get("before") or [None] * len(cases)
+    answers = Answers(channel, backend, unit)
     started = time.perf_counter()
     channel.announce(first, LOADING)
     placed = False
     try:
         session = backend.session(unit, model)
         nodes = backend.assignment(session)
-        channel.add_json("P", placement(backend, unit, nodes))
+        answers.placed(nodes)
         placed = nodes is not None
         channel.loaded(first)
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
@@ -1065,7 +1132,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 raise UnknownVersionError(refused) from error
             nodes = backend.elsewhere(unit, model)
             if nodes is not None:
-                channel.add_json("P", placement(backend, unit, nodes))
+                answers.placed(nodes)
             report = failure(first, "load", error, seconds)
         except Exception as other:  # noqa: BLE001 - with every provider allowed it fails for another reason, which says more
             report = failure(first, "load", other, seconds)
@@ -1073,7 +1140,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
         if report["class"] != UnknownVersionError.__name__ and not backend.lost and refuses(backend, model):
             report["by"] = "core"
         # a device that is gone says nothing of the graph: another worker tries the other cases
-        channel.add_json("E", dict(report, count=1 if backend.lost else len(cases)))
+        answers.error(report, 1 if backend.lost else len(cases))
         end_if_lost(channel, backend)
         for before, shapes in zip(earlier, cases):
             if before is not None:
@@ -1096,19 +1163,19 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 backend.run(session, dict(unit, patterns=None), before, number - first)
             outputs = backend.run(session, unit, arrays, number - first)
             if not placed:
-                channel.add_json("P", placement(backend, unit, backend.profiled(session)))
+                answers.placed(backend.profiled(session))
                 placed = True
-            channel.add_result(number, time.perf_counter() - started, outputs)
+            answers.result(number, time.perf_counter() - started, outputs)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             report = failure(number, "run", error, time.perf_counter() - started)
             spoilt = backend.after_failure(unit, error)
             if not placed and session is not None and not backend.lost:
                 nodes = backend.profiled_after_failure(session, unit, model, None if failed else arrays)
-                channel.add_json("P", placement(backend, unit, nodes))
+                answers.placed(nodes)
                 placed = tells(nodes, unit)
                 spoilt = spoilt or not placed  # its profile is spent: the next case gets a session of its own
             failed = True
-            channel.add_json("E", report)
+            answers.error(report, 1)
             end_if_lost(channel, backend)
             if spoilt:
                 session = None

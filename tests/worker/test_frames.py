@@ -117,7 +117,7 @@ def read(chunks: list[bytes]) -> tuple[list[str], list[Execution]]:
     for chunk in chunks:
         for kind, body in reader.feed(chunk):
             kinds.append(kind if kind != "A" else f"A{body}")
-            if kind in "PRE":
+            if kind in "PREU":
                 found.extend(reader.answers(kind, body, cases, len(found)))
     return kinds, found
 
@@ -194,6 +194,10 @@ def test_garbage_is_garbled_or_waits_for_more_but_is_never_an_answer(data: bytes
         (frame("E", b"\xff\xfe"), ""),
         (frame("P", b'{"unit":0,"nodes":[["a"]]}'), "Expected `array` of length 2"),
         (frame("R", b"\x00"), "unpack_from requires a buffer"),
+        (frame("U", b"\x00"), "unpack requires a buffer"),
+        (frame("U", struct.pack("<IdI", 1, 0.5, 1)), "an answer out of order"),
+        (frame("U", struct.pack("<IdI", 0, 0.5, 7)), "an answer out of order"),
+        (frame("U", struct.pack("<IdI", 0, 0.5, 1)), "an answer that stands for none"),
         (one_output(99, b""), "99"),
         (one_output(1, b"\x00" * 8, 3), "cannot reshape array of size 2"),
         (one_output(1, b"\x00" * 7, 1), "buffer size must be a multiple"),
@@ -328,7 +332,7 @@ def test_initializers_are_not_fed() -> None:
     prepared = prepare("GatherElements", "float32")
     graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
     header, payload = encode_batch([GraphCases(graph, [prepared])], Launch((), None, "P", {}, {}))
-    assert header["units"][0]["cases"] == [[(2, 3)]]
+    assert header["units"][0]["cases"] == [((2, 3),)]
     assert b"".join(payload) == b"m" + piped(prepared.inputs[0])
 
 

@@ -30,7 +30,7 @@ from harness.run.job import RunInputs
 from harness.run.numbers import LocalNumbers, SharedNumbers
 from harness.run.processes.process import Fault, Opened, ProcessReport, RunProcess, Sink, info_of
 from harness.run.resume import Done
-from harness.specs.selection import CaseBlock, block_size
+from harness.specs.selection import MOST_CASES, CaseBlock, block_size
 from harness.targets.launching import Launch
 from harness.targets.scratch import sweep
 from harness.worker.worker import die_with_parent
@@ -202,7 +202,7 @@ class Coordinator:
         """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
         `sink`."""
         self._continue(number, done)
-        blocks, artifacts = self._work.selection.blocks(1), self._artifacts(number)
+        blocks, artifacts = self._work.selection.blocks(MOST_CASES), self._artifacts(number)
         return [self._process.run(number, info, opened, done, blocks, artifacts, sink)]
 
     def info(self, number: int, opened: Opened | str) -> TargetInfo:

@@ -14,7 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from harness.model.cache_folder import cache_folder, put
+from harness.model import cache_folder as folders
+from harness.model.cache_folder import cache_folder
 from harness.specs.cache import digests
 from harness.specs.reading.source import Source, parse
 
@@ -50,10 +51,15 @@ def unpickled(path: Path, parts: Mapping[tuple[str, str], Any]) -> Any:
         return None
 
 
+def put(path: Path, data: bytes) -> None:
+    """Write a file for `read`, whole or not at all. Errors: OSError."""
+    folders.put(path, sha256(data).digest() + data)
+
+
 def write(path: Path, data: bytes, stay: int) -> None:
     """Write a file; of the same name the newest `stay` remain: of branches and releases that are used in turn."""
     with contextlib.suppress(OSError):
-        put(path, sha256(data).digest() + data)
+        put(path, data)
         same = path.parent.glob(f"{path.name.rpartition('-')[0]}-*{path.suffix}")
         for old in sorted(same, key=lambda each: -each.stat().st_mtime)[stay:]:
             old.unlink()

@@ -188,6 +188,8 @@ class TargetExpectations:
     info: TargetInfo = field(default_factory=lambda: TargetInfo(""))
     numbers: tuple[int, ...] = ()
     used: list[Used] = field(default_factory=list)
+    counted: Sequence[int] = ()
+    """The positions of the entries for which `record` counted the last case."""
     _by_operator: dict[str, list[tuple[Query, int]]] = field(default_factory=dict)
     _start: str = ""
     _candidates: Sequence[_Candidate] = ()
@@ -234,6 +236,7 @@ class TargetExpectations:
         `outcome` is None for an earlier result of which only that it conforms or not is known; `beyond` says
         that no level allows the case.
         """
+        self.counted = ()
         matching = self.matching(case_id)
         if not matching:
             return None
@@ -242,14 +245,19 @@ class TargetExpectations:
         found = self._special(matching, case_id, outcome, allows, beyond=beyond)
         if not found:
             return None if conforms else self._refused(matching, case_id, outcome, beyond=beyond)
-        for position in found:
-            self.used[position].matched += 1
-            self.used[position].not_conforming += not conforms
-        for one, other in combinations(found, 2):
-            if self.entries[one].entry.expect is not self.entries[other].entry.expect:
-                self._conflict((one, other), case_id)
+        self.count(case_id, found, conforms=conforms)
         first = next((n for n in found if allows(self.entries[n].entry)), None)
         return None if first is None else Known(self.entries[first].entry.expect, self.numbers[first])
+
+    def count(self, case_id: str, positions: Sequence[int], *, conforms: bool) -> None:
+        """Count a result for the entries at some positions, which speak of it."""
+        self.counted = positions
+        for position in positions:
+            self.used[position].matched += 1
+            self.used[position].not_conforming += not conforms
+        for one, other in combinations(positions, 2):
+            if self.entries[one].entry.expect is not self.entries[other].entry.expect:
+                self._conflict((one, other), case_id)
 
     def _special(
         self, matching: Sequence[int], case_id: str, outcome: Outcome | None, allows: Allows, *, beyond: bool
@@ -272,8 +280,7 @@ class TargetExpectations:
         for position in matching:
             pending = self.entries[position].entry.pending
             if pending or (refused and self._speaks_in_general(position, case_id, outcome, beyond=beyond)):
-                self.used[position].matched += 1
-                self.used[position].not_conforming += 1
+                self.count(case_id, (position,), conforms=False)
                 return Known(outcome, self.numbers[position])
         return None
 
@@ -366,15 +373,7 @@ class TargetExpectations:
     def _speaking_of(self, start: str) -> list[_Candidate]:
         """Return the queries that can match an id that starts with an operator, its opset and an entry, as neighbours
         do, each with the text that the id must hold: looking for that is cheap."""
-        operator = operator_of(start)
-        queries = self._by_operator.get(operator)
-        if queries is None:
-            queries = self._by_operator[operator] = [
-                (query, i)
-                for i, located in enumerate(self.entries)
-                for query in located.queries
-                if query.speaks_of(operator)
-            ]
+        queries = self._queries(operator_of(start))
         return [
             (
                 max((term.needle for term in query.terms), key=len, default=""),
@@ -385,3 +384,19 @@ class TargetExpectations:
             for query, i in queries
             if query.may_go_on(start)
         ]
+
+    def _queries(self, operator: str) -> list[tuple[Query, int]]:
+        """Return the queries that can match a case of an operator, each with the position of its entry."""
+        found = self._by_operator.get(operator)
+        if found is None:
+            found = self._by_operator[operator] = [
+                (query, i)
+                for i, located in enumerate(self.entries)
+                for query in located.queries
+                if query.speaks_of(operator)
+            ]
+        return found
+
+    def of_operator(self, operator: str) -> list[int]:
+        """Return the positions of the entries that can speak of a case of an operator, in order."""
+        return list(dict.fromkeys(position for _, position in self._queries(operator)))

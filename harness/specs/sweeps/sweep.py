@@ -50,11 +50,12 @@ class SweepCalls:
         one; a `thorough` one covers interactions of one factor more."""
         self.spec = spec
         self.sweep = sweep
+        self.thorough = everything or thorough
         self.listed = Listed(spec, operator, sweep)
         self.combinations = Combinations(self.listed)
         self.interactions: Interactions | None = None
         if sweep.cover is not None:
-            found = Interactions(self.listed, self.combinations, sweep.cover, thorough=everything or thorough)
+            found = Interactions(self.listed, self.combinations, sweep.cover, thorough=self.thorough)
             if found.of_sizes or not everything:
                 self.interactions = found
         self._used: set[tuple[str, object]] = set()
@@ -97,6 +98,12 @@ class SweepCalls:
                                 self._used.update(picked.items())
         return sorted(found, key=sort_key)
 
+    @property
+    def by_group(self) -> bool:
+        """Whether `parts` are groups, and not steps of which groups are yet to be found."""
+        omits = any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values())
+        return self._found is not None or self.interactions is not None or omits
+
     def groups(self, left_out: Counter[str]) -> Iterator[CallGroup]:
         """Yield the cases that the sweep keeps, those of one graph together, and count by reason the combinations
         left out."""
@@ -111,12 +118,12 @@ class SweepCalls:
         found: tuple[Iterable[CallGroup], Counter[str]] | None = self._found
         if found is None and self.interactions is not None:
             found = self.interactions.groups, self.interactions.left_out
-        if found is None and any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values()):
-            found = once(self._product(left_out)), Counter()
-        if found is None:
+        if not self.by_group:
             for step, by_param, illegal in self._typed_steps(left_out):
                 yield len(self._kinds), partial(self._groups, step, by_param, illegal, left_out)
             return
+        if found is None:
+            found = once(self._product(left_out)), Counter()
         for group in found[0]:
             yield len(group.kinds), partial(iter, (group,))
         left_out.update(found[1])
