@@ -1000,7 +1000,7 @@ def elements_of(value: Any, number: int) -> Any:
 
 
 def transformers_of(log: bytes) -> List[str]:
-    """Return the transformers that changed a graph, each once, as a verbose log of a session's creation names
+    """Return the transformers that changed a graph, each once, as the log of a session's creation names
     them: `GraphTransformer NAME modified: 1 with status: OK`."""
     found: Dict[str, None] = {}
     for line in (
