@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Repeat unexpected results N times to find flakes.",
 )
-@flag("--no-cache", help="Make and judge every case anew, whatever earlier runs kept.")
+@flag("--no-cache", help="Make and judge every case anew, whatever earlier runs kept; plans are still used.")
 @flag("--resume", help="Continue the run in -o (default: reports/latest) with its own options.")
 @flag("--force", help="Replace the run that -o holds.")
 @click.option(

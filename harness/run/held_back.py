@@ -214,16 +214,20 @@ class Culprits:
 
     def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
         """Keep a result for the search if a transformer may have caused it; `results` yields it again."""
-        if (
-            not graph.composed
-            or not (graph.deployed or graph.optimization != "off")
-            or result.validity is not Validity.VALID
-            or result.outcome not in _BY_TRANSFORMER
-            or len(self._held) >= _MOST_SEARCHED
-        ):
+        if not self.concerns(graph, result) or len(self._held) >= _MOST_SEARCHED:
             return False
         self._held.append((prepared, graph, result))
         return True
+
+    @staticmethod
+    def concerns(graph: Graph, result: Result) -> bool:
+        """Say whether a transformer may have caused a result."""
+        return (
+            graph.composed
+            and (bool(graph.deployed) or graph.optimization != "off")
+            and result.validity is Validity.VALID
+            and result.outcome in _BY_TRANSFORMER
+        )
 
     def results(self, pool: WorkerPool) -> Iterator[Held]:
         """Yield the kept results with their culprits; none is lost if the target becomes unavailable."""

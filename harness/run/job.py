@@ -94,7 +94,8 @@ class TargetRun(NamedTuple):
                             or culprits.hold(prepared, graph, result)
                             or reruns.hold(prepared, graph, result)
                         )
-                        kept.judged(prepared, graph, execution, None if held else result)
+                        follows = not held and not culprits.concerns(graph, result)
+                        kept.judged(prepared, graph, execution, result if follows else None)
                         if held:
                             continue
                     yield result

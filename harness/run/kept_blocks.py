@@ -1,10 +1,10 @@
 """Keeps what the cases of a block came to in the user's cache: requests as they cross the pipe, digests of the answers,
 results. Where a provider answers the same to the bit, a later run makes neither case nor graph, and asks no oracle.
 
-A file is named after all that decides: code, releases, processor, seed, target, specs, expectations, cases. An answer
-that differs is judged as if nothing were kept, and so is a random part of the rest. Results that are unexpected, have
-outputs that are wrong, or are of unspecified cases are not kept. A file that is absent, damaged or cannot be written
-costs time and nothing else.
+A file is named after everything that decides a result: code, releases, processor, seed, target, specs, expectations,
+cases. An answer that differs is judged as if nothing were kept, and so is a random part of the rest; where most answers of
+a block differ, its file is removed, and the next run keeps it anew. Unexpected results, outputs that do not conform and
+results of unspecified cases are not kept. A file that is absent, damaged or cannot be written costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import pickle
 import random
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from hashlib import blake2b, sha256
@@ -68,12 +68,16 @@ class _Opened:
         self.path = path
         self.groups: list[_Group] = []
         self.left = left
+        if not left:
+            self._write()
 
     def done(self) -> None:
         """Count a result; with the last one the block is written."""
         self.left -= 1
-        if self.left:
-            return
+        if not self.left:
+            self._write()
+
+    def _write(self) -> None:
         for group in self.groups:
             if any(case.result is None or case.sent is None for case in group.cases):
                 group.graph = None
@@ -83,17 +87,41 @@ class _Opened:
             kept.put(self.path, zlib.compress(msgspec.msgpack.encode(self.groups), 1))
 
 
+class _Reread:
+    """A block that was kept."""
+
+    def __init__(self, path: Path, block: CaseBlock, groups: Sequence[_Group]) -> None:
+        self.groups = groups
+        self._path = path
+        self._pieces = block.pieces
+        self._made: dict[int, list[Case]] = {}
+        self._differing = 0
+
+    def case(self, record: KeptCase) -> Case:
+        """Make a case of the block."""
+        if record.piece not in self._made:
+            self._made[record.piece] = list(self._pieces[record.piece].cases())
+        return self._made[record.piece][record.position]
+
+    def differs(self) -> None:
+        """Count an answer that is not the kept one; if most are, the block is to be kept anew."""
+        self._differing += 1
+        if 2 * self._differing > sum(bool(case.digest) for group in self.groups for case in group.cases):
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+
 class _Place(NamedTuple):
     """A case that is being executed: what holds its id, its record, and the block that is kept with it."""
 
     prepared: Prepared
     case: KeptCase
-    block: _Opened | CaseBlock | None
+    block: _Opened | _Reread
 
 
 class KeptBlocks:
-    """The blocks of one target in one process; of no `selection` none is kept. `refused` makes the result of a case that
-    the provider's API cannot express: `inexpressible` are these results."""
+    """The blocks of one target in one process; without a `selection` none is kept. `refused` makes the result of a case
+    that the provider's API cannot express, and `inexpressible` holds these results."""
 
     def __init__(
         self,
@@ -120,7 +148,7 @@ class KeptBlocks:
         """Yield the cases of a block that are `left` to execute, as they are kept or as they are made."""
         path = self._path(block)
         if path is not None and (groups := read(path)) is not None:
-            yield from self._again(block, groups)
+            yield from self._again(_Reread(path, block, groups))
             return
         records = {
             id(case): (case, KeptCase(piece, position))
@@ -131,9 +159,9 @@ class KeptBlocks:
         opened = None if path is None else _Opened(path, len(records))
         yield from self._made(left(case for case, _ in records.values()), records, opened)
 
-    def _again(self, block: CaseBlock, groups: Iterable[_Group]) -> Iterator[GraphCases]:
+    def _again(self, block: _Reread) -> Iterator[GraphCases]:
         """Yield what is kept of a block, in the order in which it was executed."""
-        for whole, alike in groupby(groups, lambda group: group.graph is not None):
+        for whole, alike in groupby(block.groups, lambda group: group.graph is not None):
             if whole:
                 for group in alike:
                     assert group.graph is not None
@@ -143,10 +171,11 @@ class KeptBlocks:
                 continue
             cases = [case for group in alike for case in group.cases]
             self.inexpressible += [case.result for case in cases if case.result and not case.digest]
-            records = dict(_cases(block, [case for case in cases if case.digest or case.result is None]))
-            yield from self._made((case for case, _ in records.values()), records, None)
+            made = [(block.case(case), case) for case in cases if case.digest or case.result is None]
+            records = {id(case): (case, record) for case, record in made}
+            yield from self._made((case for case, _ in made), records, block)
 
-    def _expecting(self, prepared: Prepared, case: KeptCase, block: CaseBlock | None) -> Prepared:
+    def _expecting(self, prepared: Prepared, case: KeptCase, block: _Reread) -> Prepared:
         """Return a case with what its answer is expected to be, which is judged anew where it says nothing."""
         self._number += 1
         asked = case
@@ -158,31 +187,33 @@ class KeptBlocks:
         return prepared
 
     def _made(
-        self, cases: Iterable[Case], records: Mapping[int, tuple[Case, KeptCase]], opened: _Opened | None
+        self,
+        cases: Iterable[Case],
+        records: Mapping[int, tuple[Case, KeptCase]],
+        block: _Opened | _Reread | None,
     ) -> Iterator[GraphCases]:
         """Yield the graphs of cases; `records` are by the id of the case."""
 
         def refuse(case: Case, why: str) -> None:
             result = self._refused(case, why)
             self.inexpressible.append(result)
-            if opened is not None:
+            if isinstance(block, _Opened):
                 _, record = records[id(case)]
                 record.result = result
-                opened.groups.append(_Group(None, [record]))
-                opened.done()
+                block.groups.append(_Group(None, [record]))
+                block.done()
 
         for graph, made in by_graph(cases, self._seed, self._provider, refuse):
             listed = [records[id(prepared.case)][1] for prepared in made]
-            if opened is not None:
-                opened.groups.append(_Group(graph, listed))
-            if opened is None:
+            if isinstance(block, _Opened):
+                block.groups.append(_Group(graph, listed))
+                for prepared, record in zip(made, listed, strict=True):
+                    self._places[id(prepared)] = _Place(prepared, record, block)
+            elif block is not None:
                 made = [
-                    prepared if record.result is None else self._expecting(prepared, record, None)
+                    prepared if record.result is None else self._expecting(prepared, record, block)
                     for prepared, record in zip(made, listed, strict=True)
                 ]
-            else:
-                for prepared, record in zip(made, listed, strict=True):
-                    self._places[id(prepared)] = _Place(prepared, record, opened)
             yield GraphCases(graph, made)
 
     def result(self, prepared: Prepared, execution: Execution) -> Result | None:
@@ -208,8 +239,8 @@ class KeptBlocks:
         place, again = self._places.pop(id(prepared)), graph
         found = prepared._replace(kept=None)
         if prepared.kept.sent is not None:
-            assert isinstance(place.block, CaseBlock)
-            ((case, _),) = _cases(place.block, [place.case]).values()
+            assert isinstance(place.block, _Reread)
+            case = place.block.case(place.case)
             ((again, (found,)),) = by_graph([case], self._seed, self._provider)
             if again != graph or sent_of(again, found) != prepared.kept.sent:
                 raise self._fault(case.id)
@@ -236,10 +267,9 @@ class KeptBlocks:
             before.digest, before.result, before.entries = case.digest, case.result, case.entries
             before.sent = sent if len(sent.payload) <= _LONGEST else None
             block.done()
-        elif before.digest == execution.digest and (case.result, case.entries) != (
-            before.result,
-            before.entries,
-        ):
+        elif before.digest != execution.digest:
+            block.differs()
+        elif (_decided(case.result), case.entries) != (_decided(before.result), before.entries):
             raise self._fault(prepared.case.id)
 
     def _fault(self, case_id: str) -> HarnessFault:
@@ -261,17 +291,18 @@ class KeptBlocks:
         if block.chosen is not None:
             total.update(repr([query.text for query in self._selection.queries]).encode())
         for name in operators:
-            if not (decided := self._decided(name)):
+            if not (decided := self._operator(name)):
                 return None
             total.update(decided)
         return cache_folder(_FOLDER) / f"{total.hexdigest()}.block"
 
     @cached_property
     def _start(self) -> bytes:
-        """A digest of what decides of all blocks."""
+        """A digest of what all blocks depend on, apart from what a device says of itself that is another each time."""
         features = np.show_config(mode="dicts").get("SIMD Extensions")
         code = digests.code(*kept.ROOMS) + digests.code(*_ROOMS)
-        told = msgspec.json.encode((self._known.target, self._known.info, self._seed, features))
+        info = msgspec.structs.replace(self._known.info, luid=None, device_metadata={})
+        told = msgspec.json.encode((self._known.target, info, self._seed, features))
         return sha256(code + told).digest()
 
     @cached_property
@@ -280,7 +311,7 @@ class KeptBlocks:
         assert self._selection is not None
         return frozenset(spec.model.operator for spec in self._selection.plan.specs if not spec.built_in)
 
-    def _decided(self, name: str) -> bytes:
+    def _operator(self, name: str) -> bytes:
         """Return a digest of an operator's specs and of the expectations for it; empty where the operator is one that no
         file of the harness defines."""
         if name not in self._operators:
@@ -307,16 +338,9 @@ def _follows(result: Result, execution: Execution) -> bool:
     )
 
 
-def _cases(block: CaseBlock, records: Iterable[KeptCase]) -> dict[int, tuple[Case, KeptCase]]:
-    """Make some cases of a block, in the order of the records; by the id of the case."""
-    made: dict[int, list[Case]] = {}
-    found = {}
-    for record in records:
-        if record.piece not in made:
-            made[record.piece] = list(block.pieces[record.piece].cases())
-        case = made[record.piece][record.position]
-        found[id(case)] = case, record
-    return found
+def _decided(result: Result | None) -> Result | None:
+    """Return a result without its accuracy, whose last digits an order of summation can decide."""
+    return None if result is None else msgspec.structs.replace(result, accuracy=UNSET)
 
 
 def _plain(graph: Graph) -> Graph:
@@ -334,7 +358,8 @@ def read(path: Path) -> list[_Group] | None:
     with contextlib.suppress(OSError, zlib.error, msgspec.MsgspecError):
         if data is not None:
             found: list[_Group] = _decode(zlib.decompress(data))
-            os.utime(path)  # what is used stays
+            with contextlib.suppress(OSError):
+                os.utime(path)  # what is used stays
             return found
     return None
 
@@ -345,17 +370,18 @@ _decode = msgspec.msgpack.Decoder(list[_Group]).decode
 def make_room(since: float) -> None:
     """Where the blocks of all runs take too much space, remove those not used `since` a time, and then the last ones
     that were: the first ones of a large run stay for the next."""
+    found: list[tuple[float, int, str]] = []
     with contextlib.suppress(OSError):
-        found = [(each.stat(), each.path) for each in os.scandir(cache_folder(_FOLDER))]
-        total = sum(state.st_size for state, _ in found)
-        unused = [each for each in found if each[0].st_mtime < since]
-        used = [each for each in found if each[0].st_mtime >= since]
-
-        def by_time(each: tuple[os.stat_result, str]) -> float:
-            return each[0].st_mtime
-
-        for state, path in (*sorted(unused, key=by_time), *sorted(used, key=by_time, reverse=True)):
-            if total <= _SPACE:
-                return
-            total -= state.st_size
+        for each in os.scandir(cache_folder(_FOLDER)):
+            with contextlib.suppress(OSError):
+                state = each.stat()
+                found.append((state.st_mtime, state.st_size, each.path))
+    found.sort()
+    unused = [each for each in found if each[0] < since]
+    total = sum(size for _, size, _ in found)
+    for _, size, path in (*unused, *reversed(found[len(unused) :])):
+        if total <= _SPACE:
+            return
+        with contextlib.suppress(OSError):
             os.unlink(path)
+            total -= size

@@ -40,7 +40,7 @@ from harness.specs.sweeps.sweep import SweepCalls
 
 class Piece(NamedTuple):
     """A literal case, or a combination of a sweep with its kinds of values: its name, which begins with the operator
-    and is its own in a plan; the most cases that it can have, what their ids are made of, and the cases themselves."""
+    and says with the specs which cases it has; the most cases that it can have, what their ids are made of, and the cases themselves."""
 
     name: str
     most: int
@@ -140,7 +140,7 @@ class SweepPlan:
         """Yield the sweep's combinations, without making their cases."""
         told: dict[Kinds, _Told] = {}
         calls = self.calls
-        name = f"{self.operator.name}@{self.sweep.name} {calls.by_group=} {calls.thorough=}"
+        name = f"{self.operator.name}@{self.sweep.name} {calls.by_group} {calls.everything} {calls.thorough}"
         for number, (most, find) in enumerate(calls.parts(left_out)):
             yield Piece(f"{name} {number}", most, partial(self._says, find), partial(self._made, find, told))
 

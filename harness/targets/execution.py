@@ -61,7 +61,7 @@ class Prepared(NamedTuple):
     before: tuple[Tensor, ...] | None = None
     inferred: tuple[tuple[int, ...], ...] = ()
     kept: KeptCase | None = None
-    """The digest that the answer is to have. Where it has what is sent in its place, the other fields are of no case."""
+    """The digest that the answer is to have. Where it has what is `sent`, the other fields are placeholders."""
 
 
 class Graph(NamedTuple):

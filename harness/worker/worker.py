@@ -546,11 +546,11 @@ class OnnxRuntime:
                 options.add_session_config_entry(key, value)
         for name, extent in deployed.get("dimensions", ()):
             options.add_free_dimension_override_by_name(name, extent)
-        self.shared = {
+        self._shared = {
             name: self.ort.OrtValue.ortvalue_from_numpy(array_of(elements, number, shape))
             for name, number, shape, elements in deployed.get("initializers", ())
         }
-        for name, value in self.shared.items():
+        for name, value in self._shared.items():
             options.add_initializer(name, value)
         if not self._lists:
             self._profile(options)
@@ -1045,7 +1045,7 @@ def output_parts(outputs: Sequence[Tuple[Any, int]]) -> List[bytes]:
 
 
 def error_parts(stage: str, label: str, message: str, by: object) -> List[bytes]:
-    """Return what decides of an error."""
+    """Return what identifies an error."""
     return ["\0".join((stage, label, message, by if isinstance(by, str) else "")).encode("utf-8", "replace")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import msgspec
 import pytest
 
 from harness.model.errors import HarnessFault
+from harness.model.query import parse_all
 from harness.run import job, kept_blocks
 from harness.run.judge import Judgement
+from harness.specs.expand import expand
+from harness.specs.reading.load import load_specs
 from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.frames import FrameReader
 from tests.running import ROUND, Ended, harness, lines_of
@@ -83,7 +87,7 @@ def test_a_second_run_judges_nothing_and_says_the_same(judged: list[str]) -> Non
         "RandomUniform",  # other outputs each time
         "DoubleQdq",  # optimised graphs, culprits
         "Cast@19:sweep=*",  # element types that NumPy lacks, strings
-        "LSTM@22:sweep=*",
+        "Gemm@13:sweep=*",
     ],
 )
 def test_results_are_those_of_a_run_that_keeps_nothing(query: str, judged: list[str]) -> None:
@@ -291,3 +295,48 @@ def test_elements_in_a_file_beside_a_spec_count(judged: list[str], tmp_path: Pat
     (tmp_path / "x.bin").write_bytes(b"\0\0\0\x40" * 2)
     harness("run", "Abs.yaml", "-t", "cpu", "-j", "1", "-o", "third")
     assert len(judged) == 2
+
+
+def test_all_cases_and_thorough_ones_are_other_blocks() -> None:
+    (query,) = parse_all(["Size"])
+    specs = load_specs((), (query,))
+    named: dict[tuple[str, int], str] = {}
+    for options in ({}, {"everything": True}, {"thorough": True}):
+        plan = expand(specs, (query,), **options)
+        plan.counted()
+        for valid in (True, False):
+            for piece in plan.pieces(Counter(), valid=valid):
+                assert named.setdefault((piece.name, piece.most), piece.text()) == piece.text()
+
+
+def test_a_block_of_which_most_answers_differ_is_kept_anew(judged: list[str], cache: Path) -> None:
+    run("first")
+
+    def differ(groups: list[Any]) -> None:
+        for group in groups:
+            for case in group.cases:
+                case.digest = case.digest and "0" * 32
+
+    change(cache, differ)
+    for folder in ("second", "third"):
+        judged.clear()
+        run(folder)
+        assert judged, "all differ, and then nothing is kept"
+    judged.clear()
+    run("fourth")
+    assert not judged
+    assert results("first") == results("fourth")
+
+
+def test_a_folder_that_can_be_read_alone_is_used(
+    judged: list[str], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("first")
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(kept_blocks.os, "utime", refused)
+    judged.clear()
+    run("second")
+    assert not judged

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import pickle
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from harness.run.cluster.messages import (
     text_digest,
 )
 from harness.run.cluster.scheduler import worker_name
+from harness.run.kept_blocks import make_room
 from harness.run.numbers import LocalNumbers
 from harness.run.processes.process import Fault, Opened, RunProcess, info_of
 from harness.specs.expand import expand, pieces_of
@@ -88,6 +90,7 @@ class NodeRun:
         """Plan it and start the first worker of each target. Errors: SpecError and UsageError for other specs than the
         first process's."""
         self.stopped = False
+        self._began = time.time()
         self._lock = threading.Lock()
         selection = _selection(order)
         self._walk = BlockWalk(partial(selection.blocks, order.size))
@@ -150,6 +153,7 @@ class NodeRun:
         """End all workers, after the block that is running."""
         with self._lock:
             self._process.close()
+        make_room(self._began)
 
 
 def _here(target: Target, opened: Opened | str) -> TargetHere | str:

@@ -50,12 +50,12 @@ class SweepCalls:
         one; a `thorough` one covers interactions of one factor more."""
         self.spec = spec
         self.sweep = sweep
-        self.thorough = everything or thorough
+        self.everything, self.thorough = everything, thorough
         self.listed = Listed(spec, operator, sweep)
         self.combinations = Combinations(self.listed)
         self.interactions: Interactions | None = None
         if sweep.cover is not None:
-            found = Interactions(self.listed, self.combinations, sweep.cover, thorough=self.thorough)
+            found = Interactions(self.listed, self.combinations, sweep.cover, thorough=everything or thorough)
             if found.of_sizes or not everything:
                 self.interactions = found
         self._used: set[tuple[str, object]] = set()
