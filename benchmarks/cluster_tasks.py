@@ -36,7 +36,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         spec, count = write_spec(folder, arguments.cases, static=False)
-        options = ["run", str(spec), "-t", "cpu", "-o", str(folder / "run"), "--force"]
+        options = ["run", str(spec), "-t", "cpu", "--no-cache", "-o", str(folder / "run"), "--force"]
         print(f"{count:,} cases, {arguments.nodes} nodes\n")
         print("| blocks of | tasks | processor time | µs a case | wall time |\n|---|--:|--:|--:|--:|")
         row("no cluster", 0, count, [sys.executable, "-m", "harness", *options, "-j", str(arguments.nodes)])

@@ -79,8 +79,8 @@ class TargetRun(NamedTuple):
         reruns = Reruns(work.reruns)
         over_patterns = PatternRuns(provider)
         culprits = Culprits(provider)
-        whole = work.baseline is None and self.done is None and not work.no_cache
-        kept = KeptBlocks(work.selection if whole else None, self.known, work.seed, self._inexpressible)
+        keeps = work.baseline is None and self.done is None and not work.no_cache
+        kept = KeptBlocks(work.selection if keeps else None, self.known, work.seed, self._inexpressible)
         supply = (group for block in blocks for group in kept.groups(block, self.left))
         try:
             with closing(pool.run(supply, keep=True)) as answers:
