@@ -10,7 +10,10 @@ a `Call`, which `harness.specs.sweeps.calls` makes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
@@ -136,6 +139,25 @@ class DirectmlCall(NamedTuple):
                 yield name, tensor
 
 
+def one_to_one(
+    operator: str,
+    members: Mapping[str, Any],
+    call: Call,
+    output: Shape | None = None,
+    sizes: Shape | None = None,
+    strides: Shape | None = None,
+) -> DirectmlCall:
+    """Make a call of one tensor in, one out, of one DimensionCount; `output` is the shape of the latter where it is not
+    the input's, `sizes` and `strides` are those of the former where they are not ONNX's. `Axis` and `Axes` count
+    dimensions."""
+    name, (dtype, shape) = next(iter(call.inputs.items()))
+    given = CallTensor(name, dtype, shape if sizes is None else sizes, strides)
+    made = CallTensor(0, call.outputs[0], shape if output is None else output)
+    count = max(1, len(given.sizes), len(made.sizes))
+    axes = tuple(name for name in ("Axis", "Axes") if name in members)
+    return DirectmlCall(operator, {"InputTensor": given, "OutputTensor": made}, count, members, axes)
+
+
 def all_axes(self: Family, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
     """Return all axes of rank r, -r to r-1: the `domain` of families whose attribute is an axis."""
     rank = len(call.first.shape)
@@ -155,6 +177,14 @@ class Family:
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By key of such a mapping, the words that may stand there; a key that is not named here takes numbers or
     shapes."""
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {}
+    """By input whose elements `choose` chooses, their kinds; of a family that computes, in place of the usual ones."""
+    count: int = 1
+    """The usual number of outputs."""
+    lowers: ClassVar[str | None] = None
+    """The DirectML operator that `lowered` makes a call of, "" for any that a spec names; None for none."""
+    lowers_broken: ClassVar[bool] = False
+    """Whether what breaks a rule has a call of DirectML too, which says the level of invalid cases."""
 
     def shape(
         self, operator: Operator, name: str, relation: Relation, call: Call
@@ -192,7 +222,7 @@ class Family:
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Return the ways to choose the elements of an input, the usual one first; () for an input that takes
         any bits."""
-        return ()
+        return self.own.get(name, ())
 
     def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Return the kinds of values that a sweep may list for an input that otherwise takes any bits."""
@@ -224,6 +254,12 @@ class Family:
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose the elements of an input for which `kinds` has kinds."""
+        shape = call.inputs[name].shape
+        numbers = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
+        return self.choose(kind, name, call, numbers)
+
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose the elements of an input of `own` by random numbers of 32 bits in its shape."""
         raise NotImplementedError
 
     def elements_of(self, case_id: str) -> str:
@@ -232,7 +268,7 @@ class Family:
 
     def output_count(self, operator: Operator, call: Call) -> int:
         """Return the usual number of outputs of a call."""
-        return 1
+        return self.count
 
     def twins(self, operator: Operator, attributes: Attributes) -> tuple[Attributes, ...]:
         """Return the attributes of further nodes of the operator, whose outputs a graph gives beside the tested
@@ -240,8 +276,17 @@ class Family:
         return ()
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """Return the shapes of the outputs, at least of the requested ones; any shapes for calls that break a rule."""
-        return (call.first.shape,) if operator.outputs is None else operator.outputs(call)
+        """Return the shapes of the outputs, at least of the requested ones; of a call that breaks a rule the first
+        input's."""
+        if operator.outputs is not None:
+            return operator.outputs(call)
+        if operator.broken_rule(call) is not None:
+            return (call.first.shape if call.inputs else (),) * max(1, len(call.outputs))
+        return self.inferred(operator, call)
+
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """Return the shapes of the outputs of a call that breaks no rule."""
+        return (call.first.shape,)
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
         """Return the element types of the outputs that ONNX's type parameters do not tell; None for one that
@@ -254,7 +299,17 @@ class Family:
 
         None where the candidate cannot express the call.
         """
-        return None if operator.lower is None else operator.lower(candidate, call)
+        if operator.lower is not None:
+            return operator.lower(candidate, call)
+        if candidate is None or self.lowers not in ("", candidate):
+            return None
+        if not self.lowers_broken and operator.broken_rule(call) is not None:
+            return None
+        return self.lowered(operator, candidate, call)
+
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """Return the call of a DirectML operator that `lowers` names."""
+        raise NotImplementedError
 
     def unsigned_inputs(self, operator: Operator) -> tuple[str, ...]:
         """Return the inputs that hold indices: where none is negative, int32 may be passed as UINT32, since

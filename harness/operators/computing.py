@@ -3,9 +3,7 @@ those that sum or multiply along axes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,12 +16,9 @@ from harness.operators.base import Call, Entropy, Family, Operator, ValueKind
 class Computing(Family):
     """Operators that compute with every input but those that decide shapes."""
 
-    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {}
-    """By input whose elements are places, lengths or labels, the kinds that it has in place of the usual ones."""
-
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Elements by what they mean; an input whose elements decide shapes is written out."""
-        return self.own.get(name, () if name in operator.constants else elements.ELEMENT_KINDS)
+        return super().kinds(operator, name) or (() if name in operator.constants else elements.ELEMENT_KINDS)
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input's type."""
@@ -33,15 +28,20 @@ class Computing(Family):
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
-        dtype, shape = call.inputs[name]
         if name in self.own:
-            numbers = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
-            return self.choose(kind, name, call, numbers)
-        return elements.choose(kind, dtype, shape, entropy)
+            return super().generate(operator, kind, name, call, entropy)
+        return elements.choose(kind, *call.inputs[name], entropy)
 
-    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
-        """Choose the elements of an input of `own` by random numbers of 32 bits in its shape."""
-        raise NotImplementedError
+
+def lengths(kind: str, raw: Array, most: int) -> Array:
+    """Choose lengths from 1 to the most, all of them the most (`full`) or 1 (`one`), or the first one 0 (`none`), one too many
+    (`too_long`) or -1 (`negative_length`)."""
+    found = 1 + raw % max(1, most)
+    if kind in ("full", "one"):
+        found = found * 0 + (most if kind == "full" else 1)
+    elif kind != "any_length":
+        found[:1] = {"none": 0, "too_long": most + 1, "negative_length": -1}[kind]
+    return np.asarray(found)
 
 
 OFFSET, NEAR_ONE, FAR = map(ValueKind, ("offset", "near_one", "far"))

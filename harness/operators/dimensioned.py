@@ -166,16 +166,8 @@ class Dimensioned(Conditioned):
         """The rule of the operator about elements."""
         return self.by_values(self.dimensions(call)[0], inputs)
 
-    def output_count(self, operator: Operator, call: Call) -> int:
-        """The usual number of outputs."""
-        return self.count
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The outputs as written."""
-        if operator.outputs is not None:
-            return operator.outputs(call)
-        if operator.broken_rule(call) is not None:
-            return (call.first.shape,) * len(self.outputs)
         found = self.dimensions(call)[0]
         return tuple(
             _made(form, found) if all(w in found or w.isdigit() for w in form) else ()

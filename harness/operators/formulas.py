@@ -39,6 +39,21 @@ class Either:
         self.choices = choices
 
 
+def zeros_of_either_sign(
+    found: Array, taken: Array, axes: tuple[int, ...], keepdims: bool = False
+) -> Array | Either:
+    """Return what is chosen of elements along axes; one that is zero may have the sign of any zero that it was chosen
+    from."""
+    if found.dtype.kind != "f":
+        return found
+    negative, positive = (
+        ((taken == 0) & (np.signbit(taken) == sign)).any(axis=axes, keepdims=keepdims)
+        for sign in (True, False)
+    )
+    zero, kind = found == 0, found.dtype.type
+    return Either(np.where(zero & positive, kind(0), found), np.where(zero & negative, kind(-0.0), found))
+
+
 class FormulaError(ValueError):
     """A formula gave no result of the call, but another number of outputs, or another element type than ONNX infers."""
 

@@ -22,7 +22,7 @@ from harness.operators.attention.attention_rules import (
     wrong_shapes,
 )
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
-from harness.operators.computing import Computing
+from harness.operators.computing import Computing, lengths
 
 LENGTHS = "nonpad_kv_seqlen from 0 to the number of keys"
 LENGTH_KINDS = (
@@ -69,6 +69,7 @@ class Attending(Computing):
         "past_key": ("one", "some", "none", "unlike"),
         "*": ("same", "unlike"),
     }
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"nonpad_kv_seqlen": LENGTH_KINDS}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of all inputs behind Q."""
@@ -90,28 +91,28 @@ class Attending(Computing):
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Lengths, masks, and elements by what they mean."""
-        if name == "nonpad_kv_seqlen":
-            return LENGTH_KINDS
         return (MASKS if name == "attn_mask" else ()) + super().kinds(operator, name)
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input's type."""
-        own = {each.name for each in (LENGTH_KINDS if name == "nonpad_kv_seqlen" else MASKS)}
-        return kind in own or super().applies(operator, kind, name, call)
+        return kind in {each.name for each in MASKS} or super().applies(operator, kind, name, call)
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose lengths, masks or elements."""
-        dtype, shape = call.inputs[name]
-        raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
-        if name == "nonpad_kv_seqlen":
-            return _lengths(kind, raw, call.inputs["K"].shape[-2 if len(call.first.shape) == 4 else 1])
+        """Choose masks, lengths or elements."""
         if kind not in {each.name for each in MASKS}:
             return super().generate(operator, kind, name, call, entropy)
+        dtype, shape = call.inputs[name]
+        raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
         closed = raw % 4 == 0
         if kind == "rows_masked" and len(shape) > 1:
             closed[..., 1::2, :] = True
         chosen = ~closed if dtype == "bool" else np.where(closed, -np.inf, (raw >> 8) % 17 / 4 - 2)
         return np.asarray(chosen) if dtype == "bool" else encode(dtype, np.asarray(chosen, np.float64))
+
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose lengths within the keys, of which one may be illegal."""
+        keys = call.inputs["K"].shape[-2 if len(call.first.shape) == 4 else 1]
+        return lengths(kind, raw, keys)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Types, ranks and shapes, and words of the attributes."""
@@ -124,10 +125,8 @@ class Attending(Computing):
             return None
         return LENGTHS if ((lengths.array < 0) | (lengths.array > extents(call).keys)).any() else None
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Y, the keys and values with those of the cache, and the scores."""
-        if self.broken_rule(operator, call) is not None:
-            return (call.first.shape,) * 4
         n = extents(call)
         four = len(call.first.shape) == 4
         return (
@@ -184,10 +183,3 @@ def _mask(n: Extents, relation: str) -> Shape:
         "deeper": (1, n.batch, n.heads, n.queries, n.total),
     }
     return found[relation]
-
-
-def _lengths(kind: str, raw: Array, keys: int) -> Array:
-    found = 1 + raw % max(1, keys) if kind != "full" else raw * 0 + keys
-    if kind not in ("any_length", "full"):
-        found[:1] = {"none": 0, "too_long": keys + 1, "negative_length": -1}[kind]
-    return np.asarray(found, np.int64)

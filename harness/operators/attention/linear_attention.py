@@ -94,6 +94,7 @@ class LinearAttending(Computing):
         "decay": ("heads", "keys", "unlike"),
         "beta": ("heads", "one", "unlike"),
     }
+    count = 2
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of all inputs behind query."""
@@ -146,14 +147,8 @@ class LinearAttending(Computing):
                 return f"{name} has its shape"
         return None
 
-    def output_count(self, operator: Operator, call: Call) -> int:
-        """The output and the state."""
-        return 2
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[B, T, q_num_heads * d_v] and [B, kv_num_heads, d_k, d_v]."""
-        if self.broken_rule(operator, call) is not None:
-            return (call.first.shape,) * 2
         n = _heads(call)
         return ((n.batch, n.steps, n.queries * n.values), (n.batch, n.heads, n.keys, n.values))
 

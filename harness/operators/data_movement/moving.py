@@ -7,13 +7,13 @@ the shapes of its outputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
-from harness.operators.base import Call, CallTensor, DirectmlCall, Family, Operator, Shape
+from harness.operators.base import Call, DirectmlCall, Family, Operator, Shape, one_to_one
 
 IDENTITY = "DML_OPERATOR_ELEMENT_WISE_IDENTITY"
 NEGATIVE_AXES = 11
@@ -24,10 +24,8 @@ class Moving(Family):
     """Data that takes any bits; everything else is an attribute, or an input whose elements are known before
     a run."""
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shapes that the formula gives."""
-        if operator.broken_rule(call) is not None:
-            return (call.first.shape,) * max(1, len(call.outputs)) if call.inputs else ((),)
         return shapes_by_formula(operator, call)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
@@ -107,17 +105,6 @@ def sampled_axes(call: Call, dimensions: int | None = None) -> list[tuple[int, .
 def all_or_some_axes(call: Call) -> Iterable[tuple[int, ...] | None]:
     """Return None, which means all, and lists of axes."""
     return [None, *sampled_axes(call)]
-
-
-def one_to_one(
-    operator: str, members: Mapping[str, object], call: Call, output: Shape, sizes: Shape | None = None
-) -> DirectmlCall:
-    """Make a call of one tensor in, one out, of one DimensionCount; `sizes` are the input's where they are
-    not ONNX's."""
-    name, (dtype, shape) = next(iter(call.inputs.items()))
-    given = shape if sizes is None else sizes
-    tensors = {"InputTensor": CallTensor(name, dtype, given), "OutputTensor": CallTensor(0, dtype, output)}
-    return DirectmlCall(operator, tensors, max(1, len(given), len(output)), members)
 
 
 def reinterpreted(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:

@@ -9,8 +9,8 @@ import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import encode
-from harness.operators.base import Call, DirectmlCall, Operator, Shape
-from harness.operators.data_movement.moving import all_or_some_axes, one_to_one, rank, wrong_axes
+from harness.operators.base import Call, DirectmlCall, Operator, Shape, one_to_one
+from harness.operators.data_movement.moving import all_or_some_axes, rank, wrong_axes
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
 

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
-from harness.operators.data_movement.moving import IDENTITY, one_to_one, rank
+from harness.operators.base import Call, DirectmlCall, Operator, Shape, one_to_one
+from harness.operators.data_movement.moving import IDENTITY, rank
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
 
@@ -79,14 +79,10 @@ def _orders(call: Call) -> Iterable[tuple[int, ...] | None]:
 
 def _strided(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     """Copy, the input read with its strides in the order of the output's dimensions."""
-    name, (dtype, shape) = next(iter(call.inputs.items()))
+    shape = call.first.shape
     perm: tuple[int, ...] = call.parameter("perm", tuple(range(len(shape)))[::-1])
     strides = tuple(prod(shape[axis + 1 :]) for axis in perm)
-    tensors = {
-        "InputTensor": CallTensor(name, dtype, outputs[0], strides),
-        "OutputTensor": CallTensor(0, dtype, outputs[0]),
-    }
-    return DirectmlCall(IDENTITY, tensors, 1, {"ScaleBias": None})
+    return one_to_one(IDENTITY, {"ScaleBias": None}, call, outputs[0], outputs[0], strides)
 
 
 def _block(call: Call) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators import broadcasting
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
-from harness.operators.data_movement.moving import IDENTITY, one_to_one, rank
+from harness.operators.base import Call, DirectmlCall, Operator, Shape, one_to_one
+from harness.operators.data_movement.moving import IDENTITY, rank
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
 
@@ -52,14 +52,8 @@ def _shapes(call: Call) -> Iterable[tuple[int, ...]]:
 
 def _stretched(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     """Copy, the input read with strides of 0."""
-    name, (dtype, shape) = next(iter(call.inputs.items()))
-    given = CallTensor(name, dtype, outputs[0], broadcasting.strides(shape, outputs[0]))
-    return DirectmlCall(
-        IDENTITY,
-        {"InputTensor": given, "OutputTensor": CallTensor(0, dtype, outputs[0])},
-        1,
-        {"ScaleBias": None},
-    )
+    strides = broadcasting.strides(call.first.shape, outputs[0])
+    return one_to_one(IDENTITY, {"ScaleBias": None}, call, outputs[0], outputs[0], strides)
 
 
 def _cannot_tile(call: Call) -> str | None:

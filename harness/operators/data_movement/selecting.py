@@ -142,6 +142,8 @@ LENGTHS = (
 class Reversing(Family):
     """Sequences of their own lengths, in batches."""
 
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"sequence_lens": LENGTHS}
+
     def shape(self, operator: Operator, name: str, relation: object, call: Call) -> Shape | None:
         """Return the shape of sequence_lens: a length for each sample of the batch."""
         return (call.first.shape[self.axes(call)[1]],) if self._wrong_axes(call) is None else (1,)
@@ -158,15 +160,9 @@ class Reversing(Family):
             None if sorted(self.axes(call)) == [0, 1] else "batch_axis and time_axis are 0 and 1, or 1 and 0"
         )
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Lengths by where they lie; data takes any bits."""
-        return LENGTHS if name == "sequence_lens" else ()
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose lengths within the time axis."""
-        (count,) = call.inputs[name].shape
         extent = call.first.shape[self.axes(call)[0]] if self._wrong_axes(call) is None else 1
-        raw = np.frombuffer(entropy, "<u4", count).astype(np.int64)
         found = {
             "any_length": raw % (extent + 1),
             "full": raw * 0 + extent,

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, DirectmlCall, Operator, Shape
-from harness.operators.data_movement.moving import all_or_some_axes, one_to_one, rank, wrong_axes
+from harness.operators.base import Call, DirectmlCall, Operator, Shape, one_to_one
+from harness.operators.data_movement.moving import all_or_some_axes, rank, wrong_axes
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
 

@@ -34,6 +34,9 @@ def wanted(call: Call) -> int:
 class Ranking(Conditioned):
     """One input, one axis and a number; an output of values and one of indices."""
 
+    count = 2
+    lowers = "DML_OPERATOR_TOP_K1"
+
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int | tuple[int, ...]]:
         """All axes of rank r: -r to r-1; 1, 2, half, all but one and all elements of the last axis."""
         shape = call.first.shape
@@ -54,24 +57,15 @@ class Ranking(Conditioned):
             return "K is positive"
         return None if wanted(call) <= shape[axis] else "K is at most the extent of the axis"
 
-    def output_count(self, operator: Operator, call: Call) -> int:
-        """Values and indices."""
-        return 2
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape of X with k along the axis."""
         shape = list(call.first.shape)
-        if self.broken_rule(operator, call) is None:
-            shape[call.parameter("axis")] = wanted(call)
+        shape[call.parameter("axis")] = wanted(call)
         return (tuple(shape),) * 2
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_TOP_K1; its indices are unsigned."""
-        if (
-            candidate != "DML_OPERATOR_TOP_K1"
-            or not call.parameter("sorted", 1)
-            or self.broken_rule(operator, call) is not None
-        ):
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """The indices are unsigned."""
+        if not call.parameter("sorted", 1):
             return None
         x = call.first
         (kept, _) = self.output_shapes(operator, call)

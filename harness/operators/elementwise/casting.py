@@ -16,7 +16,6 @@ from harness.model.float_formats import FORMATS, MINIFLOATS, Rounding, decode, e
 from harness.operators import elements
 from harness.operators.base import (
     Call,
-    CallTensor,
     DirectmlCall,
     Entropy,
     Operator,
@@ -24,6 +23,7 @@ from harness.operators.base import (
     Shape,
     Undefined,
     ValueKind,
+    one_to_one,
 )
 from harness.operators.bounded import arithmetic, number
 from harness.operators.computing import Computing
@@ -156,6 +156,7 @@ class Casting(Computing):
     `vector`."""
 
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"target_type": ("scalar", "vector")}
+    lowers = "DML_OPERATOR_CAST"
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """The second input's shape, which does not matter."""
@@ -219,20 +220,9 @@ class Casting(Computing):
             return "both types have as many bits"
         return None
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_CAST; bool is UINT8, whose numbers beyond 1 are clipped by a second operator."""
-        if (
-            candidate != "DML_OPERATOR_CAST"
-            or operator.broken_rule(call) is not None
-            or call.outputs[0] == "bool"
-        ):
-            return None
-        name = next(iter(call.inputs))
-        tensors = {
-            "InputTensor": CallTensor(name, *call.first),
-            "OutputTensor": CallTensor(0, call.outputs[0], call.first.shape),
-        }
-        return DirectmlCall(candidate, tensors, 1, {})
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """Bool is UINT8, whose numbers beyond 1 are clipped by a second operator."""
+        return None if call.outputs[0] == "bool" else one_to_one(candidate, {}, call)
 
 
 def bit_cast(input: Array, call: Call) -> Array:

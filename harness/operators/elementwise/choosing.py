@@ -17,7 +17,7 @@ from harness.operators.elementwise.elementwise_family import (
     broadcast_call,
     of_two,
 )
-from harness.operators.formulas import Either, decided, moved
+from harness.operators.formulas import Either, decided, moved, zeros_of_either_sign
 
 # Where: output[i] = X[i] where condition[i], else Y[i]
 # Clip:  output[i] = min(max(input[i], min), max); absent limits are the least and the greatest number of the type
@@ -71,13 +71,7 @@ def _extreme(choose: Callable[[Array, Array], Array], arrays: Sequence[Array]) -
 
 def _either_zero(found: Array, candidates: Sequence[Array]) -> Array | Either:
     """Let a zero that was found have the sign of any candidate that is a zero."""
-    found = np.asarray(found)
-    if found.dtype.kind != "f":
-        return found
-    negative = reduce(np.logical_or, [(each == 0) & np.signbit(each) for each in candidates])
-    positive = reduce(np.logical_or, [(each == 0) & ~np.signbit(each) for each in candidates])
-    zero, kind = found == 0, found.dtype.type
-    return Either(np.where(zero & positive, kind(0), found), np.where(zero & negative, kind(-0.0), found))
+    return zeros_of_either_sign(np.asarray(found), np.stack(np.broadcast_arrays(*candidates)), (0,))
 
 
 def _clipped(candidate: str | None, call: Call) -> DirectmlCall | None:

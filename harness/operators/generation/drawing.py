@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from harness.model.case import Tensor, Value
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.expected import Expected, OfLaw
 from harness.model.float_formats import decode, encode
-from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import Call, Family, Operator, Shape, ValueKind
 from harness.operators.generation.laws import Bernoulli, Law, Multinomial, Normal, Uniform, doubtful, related
 
 # RandomNormal, RandomNormalLike:   each element of the normal law of mean and scale
@@ -131,21 +132,20 @@ class Seeded(Family):
 class Choosing(Seeded):
     """A law whose probabilities are elements of the input."""
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Probabilities, or their logarithms in rows: any, all alike, and such that nothing is left to chance."""
-        return (ValueKind("chances"), ValueKind("alike"), ValueKind("certain"))
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {
+        "input": tuple(map(ValueKind, ("chances", "alike", "certain")))
+    }
+    """Probabilities, or their logarithms in rows: any, all alike, and such that nothing is left to chance."""
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose probabilities in [0, 1], of Multinomial their logarithms in [-2, 1]."""
         dtype, shape = call.first
-        count = int(np.prod(shape, dtype=int))
-        shares = np.frombuffer(entropy, np.uint32)[:count].astype(np.float64) / 2.0**32
-        shares = shares.reshape(shape)
+        shares = raw / 2.0**32
         if "sample_size" in call.attributes:
             shares = shares * 3 - 2
             if kind == "alike":
                 shares = np.broadcast_to(shares[:1], shape)
-            if kind == "certain" and count:
+            if kind == "certain" and raw.size:
                 shares = np.where(shares == shares.max(-1, keepdims=True), 200.0, -200.0)
         elif kind == "alike":
             shares = np.full(shape, 0.25)

@@ -218,10 +218,8 @@ class GridSampling(Computing):
             return "what is sampled of a tensor without elements"
         return None
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[N, C, points]."""
-        if self.broken_rule(operator, call):
-            return (call.first.shape,)
         return ((*call.first.shape[:2], *call.inputs["grid"].shape[1:-1]),)
 
 

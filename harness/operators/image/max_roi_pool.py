@@ -8,9 +8,8 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator, Shape
-from harness.operators.formulas import Either, decided
+from harness.operators.formulas import Either, decided, zeros_of_either_sign
 from harness.operators.image.regions import OnRegions
-from harness.operators.pooling.pooling import zeros_of_either_sign
 
 # Y[r, c, i, j] = max of X[batch_id, c] over the part (i, j) of region r, whose corners, times spatial_scale and rounded with halves
 # away from 0, both belong to it (Girshick, Fast R-CNN, section 2.1): rows y1 + floor(i h / rows) to y1 + ceil((i + 1) h / rows),

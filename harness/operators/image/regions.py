@@ -86,7 +86,7 @@ class OnRegions(Computing):
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Regions by where they lie."""
         usual = super().kinds(operator, name)
-        return REGIONS if name == "rois" else (*usual, LEVEL, PEAKED)
+        return REGIONS if name == "rois" else usual if name in self.own else (*usual, LEVEL, PEAKED)
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input."""
@@ -142,15 +142,15 @@ class OnRegions(Computing):
         """Return where in the batch each region is."""
         return values(inputs["rois"])[:, 0]
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[regions, C, bins]."""
-        if self.broken_rule(operator, call) is not None:
-            return (call.first.shape,)
         return ((call.inputs["rois"].shape[0], call.first.shape[1], *self.output(call)),)
 
 
 class Aligning(OnRegions):
     """X, regions, and for each of them where in the batch it is; `unlike`: one more."""
+
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"batch_indices": INDICES}
 
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "rois": ("count", "unlike"),
@@ -167,26 +167,19 @@ class Aligning(OnRegions):
         """Return output_height and output_width."""
         return (call.parameter("output_height"), call.parameter("output_width"))
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Indices by whether they are within the batch."""
-        return INDICES if name == "batch_indices" else super().kinds(operator, name)
-
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Without a region there is one kind of indices."""
         if name == "batch_indices":
             return kind == "in_range" or prod(call.inputs[name].shape) > 0
         return super().applies(operator, kind, name, call)
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose indices of the batch, of which one may be illegal."""
-        if name != "batch_indices":
-            return super().generate(operator, kind, name, call, entropy)
-        dtype, shape = call.inputs[name]
         size = max(1, call.first.shape[0])
-        found = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64) % size
+        found = raw % size
         if kind != "in_range":
-            found[-1] = {"above": size, "below": -1, "far_above": size + 2**31}[kind]
-        return found.reshape(shape).astype(DTYPES[dtype].storage)
+            found.reshape(-1)[-1] = {"above": size, "below": -1, "far_above": size + 2**31}[kind]
+        return found.astype(DTYPES[call.inputs[name].dtype].storage)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Modes, and one index for each region."""

@@ -314,9 +314,9 @@ class _Features(Conditioned):
             else "inputdimensions has the size of each input"
         )
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape that the formula gives."""
-        return (call.first.shape,) if operator.broken_rule(call) else shapes_by_formula(operator, call)
+        return shapes_by_formula(operator, call)
 
 
 def _cannot_classify(call: Call) -> str | None:

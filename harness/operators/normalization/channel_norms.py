@@ -124,6 +124,7 @@ class ChannelNormalising(Conditioned):
     """X and vectors; `unlike` has another extent. `options` are `Channels`."""
 
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike")}
+    lowers = ""
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """One element for each channel or group."""
@@ -148,13 +149,9 @@ class ChannelNormalising(Conditioned):
         """Return the shape of X, and for statistics an element for each channel."""
         return (call.first.shape, *call.shapes[3:])
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """Return the operator's own call; training has none."""
-        if (
-            candidate is None
-            or call.parameter("training_mode", 0)
-            or self.broken_rule(operator, call) is not None
-        ):
+        if call.parameter("training_mode", 0):
             return None
         found: DirectmlCall | None = operator.options.lower(candidate, call)
         return found

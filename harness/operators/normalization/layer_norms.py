@@ -52,6 +52,7 @@ class LayerNormalising(Conditioned):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("normalized", "same", "last", "scalar", "one", "ones", "unlike")
     }
+    lowers = "DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2"
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of scale and bias."""
@@ -90,18 +91,11 @@ class LayerNormalising(Conditioned):
         stashed = STASHED.get(call.parameter("stash_type", 1))
         return (None, stashed, stashed)[: operator.options]
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2: scale and bias have as many dimensions, those that they
-        lack of the size 1."""
-        x = call.first
-        rank = len(x.shape)
-        if (
-            candidate != "DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2"
-            or self.broken_rule(operator, call)
-            or len(call.outputs) > 1
-        ):
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """Scale and bias have as many dimensions, those that they lack of the size 1."""
+        if len(call.outputs) > 1:
             return None
-        names = list(call.inputs)
+        x, rank, names = call.first, len(call.first.shape), list(call.inputs)
         first = call.parameter("axis") % rank
         others = [CallTensor(n, call.inputs[n].dtype, _filled(call.inputs[n].shape, rank)) for n in names[1:]]
         tensors = {

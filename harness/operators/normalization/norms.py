@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, one_to_one
 from harness.operators.bounded import Bounded, pad, power, sliding_window_view, sqrt, where
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
@@ -47,6 +47,8 @@ def local_response(x: Bounded, size: int, alpha: float, beta: float, bias: float
 class MeanVariance(Conditioned):
     """One input, some axes, an output of its shape."""
 
+    lowers = ""
+
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """One axis from either side, the first and the last two, all, and every one but the second."""
         every = tuple(range(len(call.first.shape)))
@@ -59,11 +61,9 @@ class MeanVariance(Conditioned):
         rank = len(call.first.shape)
         return None if all(-rank <= axis < rank for axis in call.parameter("axes")) else "axes in [-r, r-1]"
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION1 without scale and bias; ONNX has no epsilon."""
         x = call.first
-        if candidate is None or self.broken_rule(operator, call) is not None:
-            return None
         axes = tuple(sorted(axis % len(x.shape) for axis in call.parameter("axes")))
         tensors = {
             "InputTensor": CallTensor("X", *x),
@@ -84,31 +84,29 @@ class MeanVariance(Conditioned):
 class LocalResponse(Conditioned):
     """X [N, C, ...] and a number of channels."""
 
+    lowers, lowers_broken = "", True
+
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """The rank of X and the number of channels."""
         if len(call.first.shape) < 3:
             return "X has a batch, channels and further axes"
         return None if call.parameter("size") >= 1 else "size is positive"
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION takes 4 dimensions."""
-        x = call.first
-        if candidate is None or len(x.shape) != 4:
+        if len(call.first.shape) != 4:
             return None
         members = {name: call.parameter(name.lower()) for name in ("Alpha", "Beta", "Bias")}
-        tensors = {"InputTensor": CallTensor("X", *x), "OutputTensor": CallTensor(0, *x)}
-        return DirectmlCall(
-            candidate, tensors, 4, {"CrossChannel": 1, "LocalSize": call.parameter("size"), **members}
+        return one_to_one(
+            candidate, {"CrossChannel": 1, "LocalSize": call.parameter("size"), **members}, call
         )
 
 
 def _lp(candidate: str | None, call: Call) -> DirectmlCall | None:
-    x = call.first
     if candidate is None:
         return None
-    members = {"Axis": call.parameter("axis") % len(x.shape), "Epsilon": 0.0, "P": call.parameter("p")}
-    tensors = {"InputTensor": CallTensor("input", *x), "OutputTensor": CallTensor(0, *x)}
-    return DirectmlCall(candidate, tensors, 1, members, axes=("Axis",))
+    axis = call.parameter("axis") % len(call.first.shape)
+    return one_to_one(candidate, {"Axis": axis, "Epsilon": 0.0, "P": call.parameter("p")}, call)
 
 
 def _order(call: Call) -> str | None:

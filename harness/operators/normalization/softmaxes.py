@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, all_axes
+from harness.operators.base import Call, DirectmlCall, Operator, all_axes, one_to_one
 from harness.operators.bounded import Bounded, exp, log
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import Formula, bounded, decided
@@ -67,14 +67,12 @@ class Normalising(Conditioned):
 
 def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
     """Lower to an operator with axes; the flattening versions normalise over all from the axis on."""
-    ((name, given),) = call.inputs.items()
-    rank, axis = len(given.shape), call.parameter("axis")
+    rank, axis = len(call.first.shape), call.parameter("axis")
     if candidate is None or not candidate.endswith("1") or not -rank <= axis < rank:
         return None
     first = axis + rank if axis < 0 else axis
     axes = (first,) if call.opset >= FLATTENING else tuple(range(first, rank))
-    tensors = {"InputTensor": CallTensor(name, *given), "OutputTensor": CallTensor(0, *given)}
-    return DirectmlCall(candidate, tensors, 1, {"AxisCount": len(axes), "Axes": axes}, axes=("Axes",))
+    return one_to_one(candidate, {"AxisCount": len(axes), "Axes": axes}, call)
 
 
 NORMALISING = Normalising()

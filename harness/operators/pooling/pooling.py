@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape, Undefined
 from harness.operators.computing import Computing
-from harness.operators.formulas import Either, bounded, decided
+from harness.operators.formulas import Either, bounded, decided, zeros_of_either_sign
 from harness.operators.pooling.windows import Window, Windowed, members, widened, window
 
 # MaxPool:           Y[n, c, o] = max over the window at o of X[n, c], without the padding; Indices: where in X, flattened, it stands
@@ -70,20 +70,6 @@ def max_pool(x: Array, call: Call, storage_order: int = 0) -> tuple[Array | Eith
     )
 
 
-def zeros_of_either_sign(found: Array, taken: Array, axes: Shape) -> Array | Either:
-    """Return maxima; one that is zero may have the sign of any zero that it was chosen from."""
-    if found.dtype.kind != "f":
-        return found
-    negative, positive = (
-        ((taken == 0) & (np.signbit(taken) == sign)).any(axis=axes) for sign in (True, False)
-    )
-    kind = found.dtype.type
-    return Either(
-        np.where((found == 0) & positive, kind(0), found),
-        np.where((found == 0) & negative, kind(-0.0), found),
-    )
-
-
 def _least(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
@@ -129,14 +115,7 @@ def spatial(x: Any) -> Shape:
 
 def global_max_pool(x: Array) -> Array | Either:
     """The greatest of each plane."""
-    found = x.max(axis=spatial(x))
-    chosen = zeros_of_either_sign(found, x, spatial(x))
-    shape = (*x.shape[:2], *(1 for _ in spatial(x)))
-    return (
-        Either(*(each.reshape(shape) for each in chosen.choices))
-        if isinstance(chosen, Either)
-        else chosen.reshape(shape)
-    )
+    return zeros_of_either_sign(x.max(axis=spatial(x), keepdims=True), x, spatial(x), keepdims=True)
 
 
 def global_average_pool(x: Any) -> Any:
@@ -159,6 +138,8 @@ class PoolCall(NamedTuple):
 class Pooling(Windowed):
     """One input; `kernel_shape` is given."""
 
+    lowers = ""
+
     def fits(self, call: Call) -> str | None:
         """Each window has an element of the input; SAME pads, it does not cut."""
         found = window(call, self.kernel(call))
@@ -179,19 +160,15 @@ class Pooling(Windowed):
                 return "each window has an element of the input"
         return None
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[N, C, windows], of Indices too."""
-        x = call.first.shape
-        if operator.broken_rule(call) is not None:
-            return (x, x)
-        return ((*x[:2], *outputs(call, window(call, self.kernel(call)))),) * 2
+        return ((*call.first.shape[:2], *outputs(call, window(call, self.kernel(call)))),) * 2
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """The windows of `ceil_mode` are reached by padding behind, which no result but an average that
         counts it sees."""
-        found = window(call, self.kernel(call)) if operator.broken_rule(call) is None else None
-        pool: PoolCall | None = operator.options
-        if pool is None or candidate != pool.name or found is None or call.parameter("storage_order", 0):
+        found, pool = window(call, self.kernel(call)), operator.options
+        if pool is None or candidate != pool.name or call.parameter("storage_order", 0):
             return None
         shape = self.output_shapes(operator, call)[0]
         count = len(found.kernel)
@@ -230,6 +207,8 @@ def pooled(call: Call, found: Window, pool: PoolCall, shape: Shape) -> DirectmlC
 class GlobalPooling(Computing):
     """One input, one window."""
 
+    lowers, lowers_broken = "", True
+
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """At least one spatial axis."""
         return None if len(call.first.shape) > 2 else "the input has at least one spatial axis"
@@ -239,7 +218,7 @@ class GlobalPooling(Computing):
         shape = call.first.shape
         return ((*shape[:2], *(1 for _ in shape[2:])),)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """A window of the spatial extents."""
         extents = call.first.shape[2:]
         ones, zeros = (1,) * len(extents), (0,) * 2 * len(extents)

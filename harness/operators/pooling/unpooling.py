@@ -144,9 +144,9 @@ class Unpooling(Windowed):
         places = inputs["I"].array
         return INSIDE if ((places < 0) | (places >= prod(unpooled(call)))).any() else None
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return the unpooled shape."""
-        return (call.first.shape if self.broken_rule(operator, call) else unpooled(call),)
+        return (unpooled(call),)
 
 
 def col2im(input: Any, call: Call) -> Any:
@@ -226,10 +226,8 @@ class Folding(Computing):
         fits = min(counted) >= 1 and prod(counted) == columns[2]
         return None if fits else "L is the number of blocks"
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[N, C, image]."""
-        if self.broken_rule(operator, call) is not None:
-            return (call.first.shape,)
         n, rows, _ = call.first.shape
         return ((n, rows // prod(call.parameter("block_shape")), *call.parameter("image_shape")),)
 

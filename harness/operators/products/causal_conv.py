@@ -47,6 +47,7 @@ class CausalConvolving(Computing):
         "bias": ("channels", "unlike"),
         "past_state": ("each", "unlike_length", "unlike_channels", "unlike_batch"),
     }
+    count = 2
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of weight, bias and state."""
@@ -78,15 +79,10 @@ class CausalConvolving(Computing):
         known = call.parameter("activation") in ACTIVATIONS
         return None if known else "activation is none, silu or swish"
 
-    def output_count(self, operator: Operator, call: Call) -> int:
-        """The output and the state."""
-        return 2
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return the shape of the input, and that of the state."""
         x, weight = call.shapes[:2]
-        wrong = self.broken_rule(operator, call) is not None
-        return (x, x if wrong else (*x[:2], weight[2] - 1))
+        return (x, (*x[:2], weight[2] - 1))
 
 
 OPERATOR = Operator("CausalConvWithState", CausalConvolving(), bounded(causal_conv))

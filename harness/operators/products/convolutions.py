@@ -10,12 +10,12 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.model.float_formats import Float64
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, DirectmlCall, Operator, Shape
 from harness.operators.bounded import Bounded, concatenate, contracted, pad, split
 from harness.operators.bounded.number import Mask
 from harness.operators.formulas import bounded, decided
-from harness.operators.pooling.windows import members, widened, window
-from harness.operators.products.convolving import CONVOLVING, TRANSPOSED, Convolving, weights
+from harness.operators.pooling.windows import members, window
+from harness.operators.products.convolving import CONVOLVING, OUTPUT, TRANSPOSED, Convolving, weights
 
 
 def conv(X: Any, W: Any, group: int, call: Call, B: Any = None) -> Any:  # noqa: N803 - as ONNX calls them
@@ -142,6 +142,8 @@ def integral(x: Array, w: Array, group: int, call: Call) -> Array:
 class IntegerConvolving(Convolving):
     """x, w and their zero points."""
 
+    lowers = "DML_OPERATOR_CONVOLUTION_INTEGER"
+
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """The shapes of the zero points, beside the rules of convolutions."""
         zero = call.inputs.get("x_zero_point")
@@ -152,26 +154,12 @@ class IntegerConvolving(Convolving):
             return "w_zero_point is a scalar or has one element for each output"
         return super().broken_rule(operator, call)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_CONVOLUTION_INTEGER takes one zero point for each tensor, or one for each output."""
-        if candidate != "DML_OPERATOR_CONVOLUTION_INTEGER" or operator.broken_rule(call) is not None:
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """One zero point for each tensor, or one for each output."""
         held = members(window(call, self.kernel(call))) | {"GroupCount": call.attributes["group"]}
-        count = 2 + held["DimensionCount"]
-        tensors: dict[str, CallTensor | None] = {
-            "InputTensor": CallTensor("x", call.inputs["x"].dtype, widened(call.inputs["x"].shape)),
-            "FilterTensor": CallTensor("w", call.inputs["w"].dtype, widened(call.inputs["w"].shape)),
-            "OutputTensor": CallTensor(0, call.outputs[0], widened(self.output_shapes(operator, call)[0])),
-        }
-        for member, name in (
-            ("InputZeroPointTensor", "x_zero_point"),
-            ("FilterZeroPointTensor", "w_zero_point"),
-        ):
-            given = call.inputs.get(name)
-            tensors[member] = given and CallTensor(
-                name, given.dtype, (1, prod(given.shape), *(1,) * (count - 2))
-            )
-        return DirectmlCall(candidate, tensors, count, held)
+        named = {"InputTensor": "x", "FilterTensor": "w", "OutputTensor": OUTPUT}
+        named |= {"InputZeroPointTensor": "x_zero_point", "FilterZeroPointTensor": "w_zero_point"}
+        return DirectmlCall(candidate, self.tensors(call, named), 2 + held["DimensionCount"], held)
 
 
 OPERATORS = (

@@ -4,10 +4,14 @@ kernel], B [M]."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Any, ClassVar
 
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.pooling.windows import Window, Windowed, members, widened, window
+
+OUTPUT = "output"
+"""Stands for the output among the names of tensors."""
 
 
 def weights(call: Call) -> Shape:
@@ -27,6 +31,7 @@ class Convolving(Windowed):
         "w": ("kernel", "outputs", "unlike"),
         "*": ("channels", "scalar", "unlike"),
     }
+    lowers = "DML_OPERATOR_CONVOLUTION"
 
     def kernel(self, call: Call) -> Shape:
         """The spatial extents of W."""
@@ -77,40 +82,39 @@ class Convolving(Windowed):
             return "B has the shape [M]"
         return super().broken_rule(operator, call)
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[N, M, windows]."""
-        if self.broken_rule(operator, call) is not None:
-            return (call.first.shape,)
-        x = call.first.shape
-        return ((x[0], self.channels(call), *self.extents(call)),)
+        return ((call.first.shape[0], self.channels(call), *self.extents(call)),)
 
     def extents(self, call: Call) -> Shape:
         """Return the spatial extents of the output."""
         return window(call, self.kernel(call)).outputs(call.first.shape[2:])
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_CONVOLUTION."""
-        if candidate != "DML_OPERATOR_CONVOLUTION" or operator.broken_rule(call) is not None:
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """A window forward."""
         return self.convolution(candidate, call, window(call, self.kernel(call)), 0, ())
+
+    def tensors(self, call: Call, named: Mapping[str, str]) -> dict[str, CallTensor | None]:
+        """Return tensors by member: X and W, the output, and vectors of channels, None for one that is left out."""
+        found: dict[str, CallTensor | None] = {}
+        for member, name in named.items():
+            given = call.inputs.get(name)
+            if name == OUTPUT:
+                shape = (call.first.shape[0], self.channels(call), *self.extents(call))
+                found[member] = CallTensor(0, call.outputs[0], widened(shape))
+            elif given is not None and len(given.shape) > 1:
+                found[member] = CallTensor(name, given.dtype, widened(given.shape))
+            else:
+                wide = (1,) * max(2, len(call.first.shape) - 2)
+                found[member] = given and CallTensor(name, given.dtype, (1, prod(given.shape), *wide))
+        return found
 
     def convolution(self, name: str, call: Call, found: Window, direction: int, more: Shape) -> DirectmlCall:
         """Make the call of a window, forward or backward, with `more` elements behind."""
-        names, types = list(call.inputs), list(call.inputs.values())
+        x, w, *_ = call.inputs
         held = members(found)
         count = held["DimensionCount"]
-        bias = (
-            CallTensor(names[2], types[2].dtype, (1, *types[2].shape, *(1,) * count))
-            if len(names) > 2
-            else None
-        )
-        output = (call.first.shape[0], self.channels(call), *self.extents(call))
-        tensors = {
-            "InputTensor": CallTensor(names[0], types[0].dtype, widened(types[0].shape)),
-            "FilterTensor": CallTensor(names[1], types[1].dtype, widened(types[1].shape)),
-            "BiasTensor": bias,
-            "OutputTensor": CallTensor(0, call.outputs[0], widened(output)),
-        }
+        named = {"InputTensor": x, "FilterTensor": w, "BiasTensor": "B", "OutputTensor": OUTPUT}
         held |= {
             "Mode": 1,  # DML_CONVOLUTION_MODE_CROSS_CORRELATION
             "Direction": direction,  # DML_CONVOLUTION_DIRECTION
@@ -118,7 +122,7 @@ class Convolving(Windowed):
             "GroupCount": call.attributes["group"],
             "FusedActivation": None,
         }
-        return DirectmlCall(name, tensors, 2 + count, held)
+        return DirectmlCall(name, self.tensors(call, named), 2 + count, held)
 
 
 class Transposed(Convolving):
@@ -201,10 +205,8 @@ class Transposed(Convolving):
             return "the output is no larger than output_padding can make it"
         return None if min(self.extents(call)) >= 1 else "the output has elements"
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_CONVOLUTION, backward."""
-        if candidate != "DML_OPERATOR_CONVOLUTION" or operator.broken_rule(call) is not None:
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """A window backward."""
         more = call.parameter("output_padding") or (0,) * len(self.kernel(call))
         return self.convolution(candidate, call, self.window(call), 1, tuple(more))
 

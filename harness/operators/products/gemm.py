@@ -36,6 +36,7 @@ class Gemm(Computing):
         "B": ("wide", "narrow", "square", "unlike"),
         "C": ("full", "scalar", "one", "row", "flat_row", "column", "ones", "unlike", "higher"),
     }
+    lowers = "DML_OPERATOR_GEMM"
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of B and C."""
@@ -72,10 +73,8 @@ class Gemm(Computing):
         ranks = [len(shape) for shape in call.shapes[:2]]
         return (self._product(call) if ranks == [2, 2] else call.first.shape,)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_GEMM: C is broadcast by strides of 0."""
-        if candidate != "DML_OPERATOR_GEMM" or self.broken_rule(operator, call) is not None:
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """C is broadcast by strides of 0."""
         names, types, wide = list(call.inputs), list(call.inputs.values()), self._product(call)
         third = (
             CallTensor(names[2], types[2].dtype, wide, strides(types[2].shape, wide))

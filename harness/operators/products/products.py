@@ -32,6 +32,8 @@ class Products(Computing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "B": ("square", "wide", "narrow", "vector", "stack", "ones", "deeper", "unlike", "unlike_stack")
     }
+    lowers = "DML_OPERATOR_GEMM"
+    lowers_broken = True
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of the second input."""
@@ -68,10 +70,8 @@ class Products(Computing):
         stack = broadcast((a[:-2], b[:-2])) or ()
         return ((*stack, *a[-2:-1], *(b[-1:] if len(b) > 1 else ())),)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_GEMM: vectors become matrices, a stack is broadcast by strides of 0."""
-        if candidate != "DML_OPERATOR_GEMM":
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """Vectors become matrices, a stack is broadcast by strides of 0."""
         a, b, y = multiplied(call)
         tensors = {"ATensor": a, "BTensor": b, "CTensor": None, "OutputTensor": y}
         members = {"TransA": 0, "TransB": 0, "Alpha": 1.0, "Beta": 0.0, "FusedActivation": None}

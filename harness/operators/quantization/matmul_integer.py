@@ -42,6 +42,8 @@ class IntegerProducts(Products):
         "a_zero_point": ("scalar", "one", "each", "wide", "unlike"),
         "b_zero_point": ("scalar", "one", "each", "wide", "unlike"),
     }
+    lowers = "DML_OPERATOR_MATRIX_MULTIPLY_INTEGER"
+    lowers_broken = False
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of B and of the zero points."""
@@ -61,14 +63,8 @@ class IntegerProducts(Products):
                 return "zero points are one for all, or one for each row of A and each column of B"
         return super().broken_rule(operator, call)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_MATRIX_MULTIPLY_INTEGER: vectors become matrices, a stack is broadcast by strides of
-        0."""
-        if (
-            candidate != "DML_OPERATOR_MATRIX_MULTIPLY_INTEGER"
-            or self.broken_rule(operator, call) is not None
-        ):
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """Vectors become matrices, a stack is broadcast by strides of 0."""
         a, b, y = multiplied(call)
         tensors = {
             "ATensor": a,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from harness.operators.base import (
     ValueKind,
 )
 from harness.operators.bounded import arithmetic, number
-from harness.operators.pooling.windows import members, widened, window
+from harness.operators.pooling.windows import members, window
 from harness.operators.products.convolutions import integral
-from harness.operators.products.convolving import Convolving, weights
-from harness.operators.products.products import Products
+from harness.operators.products.convolving import OUTPUT, Convolving, weights
+from harness.operators.products.products import Products, multiplied
 from harness.operators.quantization.quantising import SCALE, rounded, scales, settled
 
 # y = saturate(round(A * a_scale * b_scale / y_scale) + y_zero_point), where A is the product, or the
@@ -111,6 +111,8 @@ class QuantisedProducts(_Scales, Products):
         "b": Products.relations["B"],
         "*": ("scalar", "one", "each"),
     }
+    lowers = "DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY"
+    lowers_broken = False
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of b, and those of scales and zero points."""
@@ -140,17 +142,11 @@ class QuantisedProducts(_Scales, Products):
         """Return the shape of the product."""
         return super().output_shapes(operator, factors(call))
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY."""
-        if (
-            candidate != "DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY"
-            or operator.broken_rule(call) is not None
-        ):
-            return None
-        made = super().directml(operator, "DML_OPERATOR_GEMM", factors(call))
-        assert made is not None
-        count = max(len(each.sizes) for _, each in made.each())
-        tensors = {name: made.tensors[name] for name in ("ATensor", "BTensor", "OutputTensor")}
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """The factors and the product as MatMul has them, with their scales and zero points."""
+        a, b, y = multiplied(factors(call))
+        count = max(len(each.sizes) for each in (a, b, y))
+        tensors = {"ATensor": a, "BTensor": b, "OutputTensor": y}
         for member, name in (("A", "a"), ("B", "b"), ("Output", "y")):
             for kind in ("Scale", "ZeroPoint"):
                 given = f"{name}_{'scale' if kind == 'Scale' else 'zero_point'}"
@@ -184,6 +180,8 @@ def factors(call: Call) -> Call:
 class QuantisedConvolving(_Scales, Convolving):
     """x, w and the output with their scales and zero points; those of w may be one for each output."""
 
+    lowers = "DML_OPERATOR_QUANTIZED_LINEAR_CONVOLUTION"
+
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Name the rule of convolutions that is broken, or that of the shapes of scales."""
         for name, each in call.inputs.items():
@@ -193,27 +191,16 @@ class QuantisedConvolving(_Scales, Convolving):
                 return "one scale and zero point of w, or one for each output"
         return super().broken_rule(operator, call)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_QUANTIZED_LINEAR_CONVOLUTION."""
-        if candidate != "DML_OPERATOR_QUANTIZED_LINEAR_CONVOLUTION" or operator.broken_rule(call) is not None:
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """The tensors of convolutions, each with its scale and zero point."""
         held = members(window(call, self.kernel(call))) | {"GroupCount": call.attributes["group"]}
-        count = 2 + held["DimensionCount"]
-
-        def along(name: str) -> CallTensor | None:
-            given = call.inputs.get(name)
-            return given and CallTensor(name, given.dtype, (1, prod(given.shape), *(1,) * (count - 2)))
-
-        tensors: dict[str, Any] = {
-            "InputTensor": CallTensor("x", call.inputs["x"].dtype, widened(call.inputs["x"].shape)),
-            "FilterTensor": CallTensor("w", call.inputs["w"].dtype, widened(call.inputs["w"].shape)),
-            "BiasTensor": along("B"),
-            "OutputTensor": CallTensor(0, call.outputs[0], widened(self.output_shapes(operator, call)[0])),
-        }
+        named = {"InputTensor": "x", "FilterTensor": "w", "BiasTensor": "B", "OutputTensor": OUTPUT}
         for member, name in (("Input", "x"), ("Filter", "w"), ("Output", "y")):
-            tensors[f"{member}ScaleTensor"] = along(f"{name}_scale")
-            tensors[f"{member}ZeroPointTensor"] = along(f"{name}_zero_point")
-        return DirectmlCall(candidate, tensors, count, held)
+            named |= {
+                f"{member}ScaleTensor": f"{name}_scale",
+                f"{member}ZeroPointTensor": f"{name}_zero_point",
+            }
+        return DirectmlCall(candidate, self.tensors(call, named), 2 + held["DimensionCount"], held)
 
 
 OPERATORS = (

@@ -176,6 +176,7 @@ class Quantising(Computing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("same", "scalar", "axis", "one", "unlike", "blocks")
     }
+    lowers = ""
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shape of scales; zero points have that of the scales."""
@@ -261,18 +262,11 @@ class Quantising(Computing):
         zero = call.inputs.get("y_zero_point")
         return (zero.dtype if zero else "uint8",)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """Scale and zero point are broadcast by strides of 0, which repeat no block."""
-        if self.broken_rule(operator, call) is not None or call.parameter("block_size"):
-            return None
         name = operator.options or "DML_OPERATOR_ELEMENT_WISE_QUANTIZE_LINEAR"
-        optional = operator.options is not None
-        if (
-            candidate is None
-            or candidate != name
-            or len(call.inputs) < 3 - optional
-            or len(call.shapes[1]) > 1
-        ):
+        lacking = operator.options is None and len(call.inputs) < 3
+        if call.parameter("block_size") or candidate != name or lacking or len(call.shapes[1]) > 1:
             return None
         shape = call.first.shape
         axis = call.parameter("axis", 1)
@@ -301,9 +295,8 @@ def scales(call: Call, name: str, entropy: Entropy) -> Array:
 class Dynamic(Computing):
     """One input; an output of integers, a scale and a zero point."""
 
-    def output_count(self, operator: Operator, call: Call) -> int:
-        """Three."""
-        return 3
+    count = 3
+    lowers = "DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape of x, and two scalars."""
@@ -317,13 +310,8 @@ class Dynamic(Computing):
         """At least one element."""
         return None if prod(call.first.shape) else "x has elements"
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR; scalars have as many dimensions as x, of size 1."""
-        if (
-            candidate != "DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR"
-            or self.broken_rule(operator, call) is not None
-        ):
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """Scalars have as many dimensions as x, of size 1."""
         one = (1,) * max(1, len(call.first.shape))
         tensors = {
             "InputTensor": CallTensor("x", *call.first),

@@ -17,7 +17,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh, where
-from harness.operators.computing import Computing
+from harness.operators.computing import Computing, lengths
 from harness.operators.elementwise import activations
 
 Activation = Callable[[Bounded], Bounded]
@@ -150,12 +150,7 @@ class Recurrent(Computing):
     def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose lengths within the sequences, of which one may be illegal."""
         steps = call.first.shape[1 if call.parameter("layout", 0) else 0] if len(call.first.shape) == 3 else 1
-        found = 1 + raw % max(1, steps)
-        if kind in ("full", "one"):
-            found = found * 0 + (steps if kind == "full" else 1)
-        elif kind != "any_length":
-            found[:1] = {"none": 0, "too_long": steps + 1, "negative_length": -1}[kind]
-        return found.astype(np.int32)
+        return lengths(kind, raw, steps).astype(np.int32)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Words, activation functions, ranks and shapes."""
@@ -200,10 +195,8 @@ class Recurrent(Computing):
         cell: Recurrence = operator.options
         return 1 + cell.states
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return the shapes of Y and of the states."""
         cell: Recurrence = operator.options
-        if self.broken_rule(operator, call) is not None:
-            return (call.first.shape,) * (1 + cell.states)
         found: dict[str, Any] = self.shapes(operator, call, cell.hidden(call))
         return (found["Y"], *(found["Y_h"],) * cell.states)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, all_axes
+from harness.operators.base import Call, DirectmlCall, Operator, all_axes, one_to_one
 from harness.operators.bounded import Bounded, concatenate
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import Formula, bounded
@@ -66,16 +66,14 @@ class Cumulative(Conditioned):
 def _cumulative(candidate: str | None, call: Call) -> DirectmlCall | None:
     if candidate is None or "axis" not in call.constants:
         return None
-    x = call.first
     axis = int(call.constants["axis"].reshape(()))
     exclusive = "HasExclusiveSum" if candidate.endswith("SUMMATION") else "HasExclusiveProduct"
     members = {
-        "Axis": axis + len(x.shape) if axis < 0 else axis,
+        "Axis": axis + len(call.first.shape) if axis < 0 else axis,
         "AxisDirection": call.parameter("reverse"),
         exclusive: call.parameter("exclusive"),
     }
-    tensors = {"InputTensor": CallTensor("x", *x), "OutputTensor": CallTensor(0, *x)}
-    return DirectmlCall(candidate, tensors, 1, members, axes=("Axis",))
+    return one_to_one(candidate, members, call)
 
 
 CUMULATIVE = Cumulative()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape, all_axes
+from harness.operators.base import Call, DirectmlCall, Operator, Shape, all_axes, one_to_one
 from harness.operators.computing import Conditioned
-from harness.operators.formulas import Either, decided
+from harness.operators.formulas import Either, decided, zeros_of_either_sign
 from harness.operators.reduction.reducing import REDUCING, ReduceFunction, over_axes, reduced
 
 # ReduceMax: reduced[o] = max of data over `axes`; of no elements minus infinity, or the least number of the type; False < True
@@ -24,17 +24,7 @@ from harness.operators.reduction.reducing import REDUCING, ReduceFunction, over_
 def _extreme(choose: Callable[..., Any], sign: int) -> Callable[..., Array | Either]:
     def formula(data: Array, axis: tuple[int, ...], keepdims: bool) -> Array | Either:
         found = np.asarray(choose(data, axis=axis, keepdims=keepdims, initial=_last(data.dtype, sign)))
-        if found.dtype.kind != "f":
-            return found
-        negative, positive = (
-            ((data == 0) & (np.signbit(data) == one)).any(axis=axis, keepdims=keepdims)
-            for one in (True, False)
-        )
-        kind = found.dtype.type
-        return Either(
-            np.where((found == 0) & positive, kind(0), found),
-            np.where((found == 0) & negative, kind(-0.0), found),
-        )
+        return zeros_of_either_sign(found, data, axis, keepdims)
 
     return formula
 
@@ -62,6 +52,7 @@ class Locating(Conditioned):
     """One input, one axis, an output of indices."""
 
     domain = all_axes
+    lowers = ""
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """An axis out of range, or one without elements."""
@@ -77,19 +68,12 @@ class Locating(Conditioned):
             reduced(shape, (call.parameter("axis") % max(1, len(shape)),), bool(call.parameter("keepdims"))),
         )
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """The dimension of the axis is kept with the size 1; of several the one with the lowest or the
         highest index."""
-        shape = call.first.shape
-        if candidate is None or self.broken_rule(operator, call) is not None:
-            return None
-        axes = (call.parameter("axis") % len(shape),)
-        tensors = {
-            "InputTensor": CallTensor("data", *call.first),
-            "OutputTensor": CallTensor(0, call.outputs[0], reduced(shape, axes, True)),
-        }
+        axes = (call.parameter("axis") % len(call.first.shape),)
         members = {"AxisCount": 1, "Axes": axes, "AxisDirection": call.parameter("select_last_index", 0)}
-        return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
+        return one_to_one(candidate, members, call, reduced(call.first.shape, axes, True))
 
 
 LOCATING = Locating()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, DirectmlCall, Operator, Shape, one_to_one
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import Formula
 
@@ -54,6 +54,8 @@ def over_axes(function: Callable[..., Any]) -> Formula:
 class Reducing(Conditioned):
     """One input; `axes` is an attribute, at later opsets an input. `options` is a `ReduceFunction`."""
 
+    lowers, lowers_broken = "DML_OPERATOR_REDUCE", True
+
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """The first and the last axis from both sides, the two outermost, every second, all, and none
         given."""
@@ -83,19 +85,13 @@ class Reducing(Conditioned):
         """Return the reduced shape of data."""
         return (reduced(call.first.shape, axes_of(call) or (), bool(call.attributes.get("keepdims", 1))),)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_REDUCE keeps the reduced dimensions with the size 1."""
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """The reduced dimensions are kept with the size 1."""
         axes = axes_of(call)
-        if candidate != "DML_OPERATOR_REDUCE" or not axes or operator.options is None:
+        if not axes or operator.options is None:
             return None
-        data = call.first
-        kept = reduced(data.shape, axes, True)
-        tensors = {
-            "InputTensor": CallTensor("data", *data),
-            "OutputTensor": CallTensor(0, call.outputs[0], kept),
-        }
         members = {"Function": operator.options.function, "AxisCount": len(axes), "Axes": tuple(sorted(axes))}
-        return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
+        return one_to_one(candidate, members, call, reduced(call.first.shape, axes, True))
 
 
 REDUCING = Reducing()

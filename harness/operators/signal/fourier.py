@@ -210,11 +210,9 @@ class Transforming(Computing):
         given = call.parameter("frame_length")
         return (int(given) if given else min(4, *call.first.shape[1:2], 4),)
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The bins of the axis, or of each frame."""
         x = call.first.shape
-        if self.broken_rule(operator, call) is not None:
-            return (x,)
         onesided, inverse = bool(call.parameter("onesided")), bool(call.parameter("inverse", 0))
         length = frame_of(call) if operator.name == "STFT" else length_of(call)
         bins = length // 2 + 1 if onesided and not inverse else length

@@ -8,13 +8,12 @@ from math import expm1, floor, log, log1p
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact, Expected
 from harness.operators.base import Call, Operator, Shape, Undefined
 from harness.operators.bounded import arithmetic as declared
 from harness.operators.bounded import number, where
-from harness.operators.computing import Computing
-from harness.operators.signal.window_functions import unlike_datatype
+from harness.operators.signal.window_functions import Typed, unlike_datatype
 
 # mel(f) = 2595 log10(1 + f / 700); edge[n] = floor((dft_length + 1) hertz(low + n (high - low) / (num_mel_bins + 2)) / sample_rate)
 # output[j, i] = (j - edge[i]) / (edge[i+1] - edge[i])         edge[i] <= j <= edge[i+1], 1 at edge[i+1]
@@ -62,7 +61,7 @@ def _shape(call: Call) -> Shape:
     return (int(call.parameter("dft_length")) // 2 + 1, int(call.parameter("num_mel_bins")))
 
 
-class MelWeighting(Computing):
+class MelWeighting(Typed):
     """Five numbers that are known before a run."""
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
@@ -76,14 +75,9 @@ class MelWeighting(Computing):
             return "edges from 0 to half of sample_rate, the lower first"
         return unlike_datatype(call)
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[dft_length // 2 + 1, num_mel_bins]."""
-        return (call.first.shape if self.broken_rule(operator, call) else _shape(call),)
-
-    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """The type that output_datatype names."""
-        found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
-        return (found.name if found else "float32",)
+        return (_shape(call),)
 
 
 OPERATOR = Operator("MelWeightMatrix", MelWeighting(), mel_weight_matrix, constants=dict.fromkeys(INPUTS, 0))

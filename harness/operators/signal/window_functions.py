@@ -53,7 +53,16 @@ def unlike_datatype(call: Call) -> str | None:
     return None if allowed else "output_datatype is a numeric type"
 
 
-class Windowing(Computing):
+class Typed(Computing):
+    """Operators whose output has the type that output_datatype names."""
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """The type that output_datatype names."""
+        found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
+        return (found.name if found else "float32",)
+
+
+class Windowing(Typed):
     """One number."""
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
@@ -71,11 +80,6 @@ class Windowing(Computing):
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[size]."""
         return ((max(0, int(call.parameter("size"))),) if not call.first.shape else (1,),)
-
-    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """The type that output_datatype names."""
-        found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
-        return (found.name if found else "float32",)
 
 
 WINDOWING = Windowing()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import UNKNOWN, Call, Entropy, Family, Operator, Shape, Undefined, ValueKind
+from harness.operators.base import UNKNOWN, Call, Family, Operator, Shape, Undefined, ValueKind
 from harness.operators.formulas import decided
 
 # Y = change(those of X that are no stop word), in their order; one empty text where none is left
@@ -72,23 +73,18 @@ def _changed(text: str, action: str) -> str:
 
 
 class Normalizing(Family):
-    """One row of texts."""
+    """One row of texts, by what they have of case and of stop words."""
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Texts by what they have of case and of stop words."""
-        return KINDS
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"X": KINDS}
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether there are stop words to choose from."""
         return kind != "stopwords" or bool(call.attributes.get("stopwords"))
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose texts by kind."""
-        shape = call.inputs[name].shape
-        count = int(np.prod(shape))
-        found = np.empty(count, object)
-        found[:] = [_text(kind, n, call) for n in np.frombuffer(entropy, "<u4", count).tolist()]
-        return found.reshape(shape)
+        found = [_text(kind, n, call) for n in raw.reshape(-1).tolist()]
+        return np.array(found, object).reshape(raw.shape)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules on the shape and the action; a locale, where case is changed or compared."""

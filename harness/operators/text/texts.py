@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from math import prod
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import UNKNOWN, Call, Entropy, Family, Operator, Shape, Undefined, ValueKind
+from harness.operators.base import UNKNOWN, Call, Family, Operator, Shape, Undefined, ValueKind
 from harness.operators.elementwise.elementwise_family import ELEMENTWISE
 from harness.operators.formulas import decided
 
@@ -89,16 +90,11 @@ def _as_python(part: str, pattern: str) -> str:
 class Texts(Family):
     """One input of text."""
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Texts of several kinds."""
-        return TEXTS
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"X": TEXTS}
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose texts by kind."""
-        shape = call.inputs[name].shape
-        found = np.empty(prod(shape), object)
-        found[:] = [_text(kind, n) for n in np.frombuffer(entropy, "<u4", prod(shape)).tolist()]
-        return found.reshape(shape)
+        return np.array([_text(kind, n) for n in raw.reshape(-1).tolist()], object).reshape(raw.shape)
 
     def output_count(self, operator: Operator, call: Call) -> int:
         """All that the operator has."""

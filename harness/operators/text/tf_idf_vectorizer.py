@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Exact, Expected
-from harness.operators.base import Call, Entropy, Family, Operator, Shape, Undefined, ValueKind
+from harness.operators.base import Call, Family, Operator, Shape, Undefined, ValueKind
 from harness.operators.bounded import arithmetic as declared
 from harness.operators.bounded import contracted, number, where
 
@@ -115,19 +116,17 @@ def _output_shape(call: Call) -> Shape:
 class Vectorizing(Family):
     """Rows of items, texts or integers, and a pool of n-grams among the attributes."""
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Items by how they stand in the pool."""
-        return KINDS
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"X": KINDS}
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether something may be skipped."""
         return kind != "lanes" or _number(call, "max_skip_count") > 0
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose items by kind."""
-        dtype, shape = call.inputs[name]
+        dtype = call.inputs[name].dtype
         pool, others = _items(call, dtype)
-        drawn = np.frombuffer(entropy, "<u4", int(np.prod(shape))).tolist()
+        drawn = raw.reshape(-1).tolist()
         found = np.empty(len(drawn), object if dtype == "string" else dtype)
         if kind in ("runs", "lanes"):
             lanes = 1 + (min(_number(call, "max_skip_count"), 3) if kind == "lanes" else 0)
@@ -136,7 +135,7 @@ class Vectorizing(Family):
         else:
             items = {"few": pool[:2], "same": pool[:1], "absent": others}[kind]
             found[:] = [items[n % len(items)] for n in drawn]
-        return found.reshape(shape)
+        return found.reshape(raw.shape)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules on the shape, the pool, and the lists that are parallel to it."""
@@ -150,9 +149,9 @@ class Vectorizing(Family):
             return "min_gram_length is at most max_gram_length"
         return _wrong_pool(call) or _wrong_lists(call)
 
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+    def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """A vector for each row, as long as the greatest of ngram_indexes says."""
-        return (call.first.shape if operator.broken_rule(call) else _output_shape(call),)
+        return (_output_shape(call),)
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
         """Counts are floats."""
