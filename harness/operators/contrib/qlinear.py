@@ -146,13 +146,7 @@ def _broken_window(plain: Call) -> str | None:
     begins in the padding, ONNX's does not."""
     if wrong := POOLING.broken_rule(_POOL, plain):
         return wrong
-    found = window(plain, POOLING.kernel(plain))
-    count = len(found.kernel)
-    rooms = [
-        extent + found.pads[n] + found.pads[n + count] - found.kernel[n]
-        for n, extent in enumerate(plain.first.shape[2:])
-    ]
-    written = tuple(-(-room // step) + 1 for room, step in zip(rooms, found.strides, strict=True))
+    written = window(plain, POOLING.kernel(plain)).as_written(plain.first.shape[2:])
     counted = POOLING.output_shapes(_POOL, plain)[0][2:]
     open_ = plain.parameter("ceil_mode") and written != counted
     return "whether a window that begins in the padding counts" if open_ else None

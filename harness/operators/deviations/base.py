@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
-from harness.model.expected import Approx, Exact, Expected
+from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS, Float64, Format
-from harness.operators.base import Call, Operator, TensorType
+from harness.operators.base import Call, Operator, Oracle, TensorType
 
 
 class Deviating(NamedTuple):
@@ -89,11 +89,21 @@ to say of a call."""
 DEVIATIONS: dict[str, Deviation] = {}
 
 
+def register(name: str, formula: Deviation) -> None:
+    """Register a formula under a name."""
+    assert name not in DEVIATIONS
+    DEVIATIONS[name] = formula
+
+
 def deviation(formula: Deviation) -> Deviation:
-    """Register a formula under its name."""
-    assert formula.__name__ not in DEVIATIONS
-    DEVIATIONS[formula.__name__] = formula
+    """Register a formula under its own name."""
+    register(formula.__name__, formula)
     return formula
+
+
+def replaced(name: str, oracle: Oracle) -> None:
+    """Register under `name` an oracle in place of the operator's."""
+    register(name, lambda asked: oracle(asked.call, asked.inputs, asked.arithmetic))
 
 
 def changed(
@@ -106,8 +116,7 @@ def changed(
         known = {key: each(asked) if callable(each) else each for key, each in changes.items()}
         return asked.formula(**({"inputs": asked.having(**elements)} if elements else {}), **known)
 
-    formula.__name__ = name
-    deviation(formula)
+    register(name, formula)
 
 
 def low_bits(values: Array) -> Array:
@@ -120,10 +129,22 @@ def settled(found: Approx, places: NDArray[np.bool_], value: Any) -> Approx:
     return Approx(found.dtype, np.where(places, value, found.value), np.where(places, 0.0, found.bound))
 
 
-def beyond(found: Approx, form: Format) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say which elements may be infinite in a narrower format, and which are."""
+def overflowing(found: Approx, form: Format, dtype: str) -> Approx:
+    """Return a result in a type, infinite where a narrower format has no such number, open where that is not certain."""
     size = np.abs(found.value)
-    return size + found.bound > form.largest, size - found.bound >= form.overflow
+    infinite, known = size + found.bound > form.largest, size - found.bound >= form.overflow
+    value = np.where(infinite, np.copysign(np.inf, found.value), found.value)
+    return Approx(dtype, value, np.where(infinite, np.where(known, 0.0, np.inf), found.bound))
+
+
+def candidates_of(found: Expected) -> tuple[Tensor, ...]:
+    """Return what an output that is chosen may be."""
+    return found.candidates if isinstance(found, OneOf) else (nearest(found),)
+
+
+def moved(found: Approx, move: Callable[[Float64], Float64]) -> Approx:
+    """Return a result whose values and bounds a function moves alike."""
+    return Approx(found.dtype, move(found.value), move(found.bound))
 
 
 def neighbours(found: Approx) -> list[Float64]:

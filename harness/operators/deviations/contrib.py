@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,26 +15,22 @@ from harness.operators.bounded import Bounded, converted
 from harness.operators.contrib.block_quantised import blockwise, unpacked
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
-from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation, moved, register, replaced
 from harness.operators.deviations.quantised import products_in_pairs
 from harness.operators.formulas import bounded
-
-
-@deviation
-def bias_scaled(asked: Deviating) -> tuple[Expected, ...]:
-    """MatMulIntegerToFloat, DynamicQuantizeMatMul: (A B a_scale + bias) b_scale."""
-    return asked.formula(inputs=_with_bias_scaled(asked))
-
-
-@deviation
-def bias_scaled_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
-    """MatMulIntegerToFloat, DynamicQuantizeMatMul: the same of products in pairs."""
-    return products_in_pairs(asked._replace(inputs=_with_bias_scaled(asked)))
 
 
 def _with_bias_scaled(asked: Deviating) -> dict[str, Tensor]:
     bias, scale = asked.inputs["bias"], asked.inputs["b_scale"]
     return asked.having(bias=bias.array * scale.array)
+
+
+# MatMulIntegerToFloat, DynamicQuantizeMatMul: (A B a_scale + bias) b_scale; the same of products in pairs.
+changed("bias_scaled", inputs=_with_bias_scaled)
+register(
+    "bias_scaled_in_pairs",
+    lambda asked: products_in_pairs(asked._replace(inputs=_with_bias_scaled(asked))),
+)
 
 
 @deviation
@@ -59,10 +56,8 @@ def scaled_by_rows(asked: Deviating) -> tuple[Expected, ...]:
 changed("default_zero_points", inputs=lambda asked: asked.lacking("zero_points"))
 
 
-@deviation
-def products_of_reals(asked: Deviating) -> tuple[Expected, ...]:
-    """MatMulIntegerToFloat, DynamicQuantizeMatMul: the scales multiply the operands, not their product."""
-    return summed_as_reals(asked.call, asked.inputs, asked.arithmetic)
+# MatMulIntegerToFloat, DynamicQuantizeMatMul: the scales multiply the operands, not their product.
+replaced("products_of_reals", summed_as_reals)
 
 
 @deviation
@@ -83,17 +78,15 @@ _PLAIN: dict[str, Any] = {"do_rotary": 0, "softcap": 0.0, "smooth_softmax": -1, 
 changed("plain_scores", inputs=lambda asked: asked.lacking("head_sink"), **_PLAIN)
 
 
-@deviation
-def bias_behind(asked: Deviating) -> tuple[Expected, ...]:
-    """SkipSimplifiedLayerNormalization: bias is added to the output, as beta of SkipLayerNormalization is."""
+# SkipSimplifiedLayerNormalization: bias is added to the output, as beta of SkipLayerNormalization is.
+def _with_bias_behind(
+    input: Bounded, skip: Bounded, gamma: Bounded, bias: Bounded, epsilon: float
+) -> tuple[Bounded, ...]:
+    y, *others = skip_rms_norm(input, skip, gamma, epsilon)
+    return y + bias, *others
 
-    def formula(
-        input: Bounded, skip: Bounded, gamma: Bounded, bias: Bounded, epsilon: float
-    ) -> tuple[Bounded, ...]:
-        y, *others = skip_rms_norm(input, skip, gamma, epsilon)
-        return y + bias, *others
 
-    return bounded(formula)(asked.call, asked.inputs, asked.arithmetic)
+replaced("bias_behind", bounded(_with_bias_behind))
 
 
 # QMoE: as with normalize_routing_weights.
@@ -145,21 +138,14 @@ def squares_that_wrap(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(inputs={"X": Tensor("float64", np.sqrt((x * x).astype(np.float64)))})
 
 
-@deviation
-def first_of_keys(asked: Deviating) -> tuple[Expected, ...]:
-    """LabelEncoder: the first of keys that are alike."""
-    return _with_tables(asked, slice(None, None, -1))
-
-
-@deviation
-def first_imputed_value(asked: Deviating) -> tuple[Expected, ...]:
-    """Imputer: the first imputed value for each column."""
-    return _with_tables(asked, slice(1))
-
-
 def _with_tables(asked: Deviating, part: slice) -> tuple[Expected, ...]:
     tables = {name: value for name, value in asked.call.attributes.items() if isinstance(value, tuple)}
     return asked.formula(**{name: value[part] for name, value in tables.items()})
+
+
+# LabelEncoder: the first of keys that are alike. Imputer: the first imputed value for each column.
+register("first_of_keys", partial(_with_tables, part=slice(None, None, -1)))
+register("first_imputed_value", partial(_with_tables, part=slice(1)))
 
 
 @deviation
@@ -169,11 +155,8 @@ def as_row(asked: Deviating) -> tuple[Expected, ...]:
     return (Exact(Tensor(found.dtype, found.tensor.array[None])),)
 
 
-@deviation
-def input_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
-    """MoE: as if every element of the first input were 0."""
-    name, first = next(iter(asked.inputs.items()))
-    return asked.formula(inputs=asked.having(**{name: np.zeros_like(first.array)}))
+# MoE: as if every element of the first input were 0.
+changed("input_of_zeros", {"input": np.zeros_like})
 
 
 @deviation
@@ -244,7 +227,7 @@ def overflowing_buffer(asked: Deviating) -> tuple[Expected, ...]:
     y, *grown = asked.formula(inputs=asked.lacking("past_sequence_length"))
     shape, size = asked.inputs["past_key"].array.shape, asked.inputs["past_key"].array.size
     return y, *(
-        Approx(each.dtype, each.value.ravel()[:size].reshape(shape), each.bound.ravel()[:size].reshape(shape))
+        moved(each, lambda held: held.ravel()[:size].reshape(shape))
         for each in grown
         if isinstance(each, Approx)
     )
@@ -293,5 +276,4 @@ def filter_with_channels_last(asked: Deviating) -> tuple[Expected, ...]:
         auto_pad=asked.call.parameter("auto_pad").replace("VALID", "NOTSET"),
         pads=(*before[:2], *(pad + more for pad in before[2:])),
     )
-    kept = tuple(slice(extent) for extent in shape)
-    return (Approx(found.dtype, found.value[kept], found.bound[kept]),)
+    return (moved(found, lambda held: held[tuple(slice(extent) for extent in shape)]),)

@@ -9,7 +9,7 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, decode
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, beyond, changed, deviation, neighbours
+from harness.operators.deviations.base import Deviating, changed, deviation, neighbours, overflowing
 
 
 @deviation
@@ -74,9 +74,7 @@ changed("by_its_own_formula")
 def power_in_the_range_of_float16(asked: Deviating) -> tuple[Expected, ...]:
     """Pow: infinite where FLOAT16 has no such number."""
     found = _by_logarithm(asked)
-    infinite, known = beyond(found, FORMATS["float16"])
-    value = np.where(infinite, np.copysign(np.inf, found.value), found.value)
-    return (Approx(found.dtype, value, np.where(infinite, np.where(known, 0.0, np.inf), found.bound)),)
+    return (overflowing(found, FORMATS["float16"], found.dtype),)
 
 
 @deviation

@@ -9,6 +9,7 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected
 from harness.model.float_formats import FORMATS, decode, encode
 from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.elementwise import shrunk
 
 
 @deviation
@@ -112,14 +113,9 @@ def drops_nan(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def shrinks_in_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Shrink of integers: the formula in float32, the result converted back."""
-    source, limit, bias = (
-        asked.inputs["input"],
-        *map(np.float32, map(asked.call.parameter, ("lambd", "bias"))),
-    )
-    x = source.array.astype(np.float32)
-    found = np.where(x < -limit, x + bias, np.where(x > limit, x - bias, np.float32(0)))
+    source = asked.inputs["input"]
     limits = np.iinfo(source.array.dtype)
-    held = np.clip(found.astype(np.float64), limits.min, limits.max)
+    held = np.clip(shrunk(asked).astype(np.float64), limits.min, limits.max)
     return (Exact(Tensor(source.dtype, held.astype(source.array.dtype))),)
 
 

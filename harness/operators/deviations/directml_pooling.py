@@ -9,9 +9,9 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.model.expected import Exact, Expected, OneOf, nearest
+from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS
-from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.base import Deviating, candidates_of, changed, deviation
 from harness.operators.pooling.unpooling import unpooled
 from harness.operators.pooling.windows import window
 
@@ -43,11 +43,6 @@ def from_the_least(asked: Deviating) -> tuple[Expected, ...]:
         OneOf(tuple(_at_least(each, 0 if n else least) for each in candidates_of(one)))
         for n, one in enumerate(found)
     )
-
-
-def candidates_of(found: Expected) -> tuple[Tensor, ...]:
-    """Return what an output that is chosen may be."""
-    return found.candidates if isinstance(found, OneOf) else (nearest(found),)
 
 
 def _at_least(tensor: Tensor, least: float) -> Tensor:

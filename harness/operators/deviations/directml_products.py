@@ -6,9 +6,11 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.model.expected import Approx, Expected
+from harness.model.expected import Expected
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, changed, deviation, settled
+from harness.operators.deviations.base import Deviating, changed, deviation, moved, settled
+from harness.operators.pooling.windows import window
+from harness.operators.products.convolving import TRANSPOSED
 
 # MatMul and MatMulInteger by a vector: every element of B is taken for the first.
 changed("first_of_vector", {"B": lambda b: np.repeat(b[:1], len(b))})
@@ -38,7 +40,7 @@ def batches_for_channels(asked: Deviating) -> tuple[Expected, ...]:
     """LRN of three dimensions: sums along the batches."""
     x = asked.inputs["X"]
     found = asked.approx(inputs={"X": Tensor(x.dtype, x.array.swapaxes(0, 1))})
-    return (Approx(found.dtype, found.value.swapaxes(0, 1), found.bound.swapaxes(0, 1)),)
+    return (moved(found, lambda held: held.swapaxes(0, 1)),)
 
 
 # DequantizeLinear: scales belong to the last axis.
@@ -63,46 +65,23 @@ def zeros_for_output_padding(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def pads_of_conv(asked: Deviating) -> tuple[Expected, ...]:
     """ConvTranspose with auto_pad SAME: the padding is that of a Conv of X."""
-    extents, kernel, strides, dilations = _window(asked)
     if asked.call.parameter("auto_pad") not in ("SAME_UPPER", "SAME_LOWER"):
         raise Undefined("no auto_pad SAME")
-    totals = [
-        max(0, (-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1 - extent)
-        for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True)
-    ]
-    begins = _begins(asked, totals)
-    ends = [total - begin for total, begin in zip(totals, begins, strict=True)]
-    return asked.formula(auto_pad="NOTSET", pads=(*begins, *ends))
+    return asked.formula(auto_pad="NOTSET", pads=window(asked.call, asked.call.inputs["W"].shape[2:]).pads)
 
 
 # begin is half of (extent - 1) * stride + kernel - output_shape, without dilations and output_padding
 @deviation
 def pads_without_dilations(asked: Deviating) -> tuple[Expected, ...]:
     """ConvTranspose with output_shape: half of another padding lies before the first element."""
-    extents, kernel, strides, dilations = _window(asked)
-    shape = asked.call.parameter("output_shape")
+    shape, extents = asked.call.parameter("output_shape"), asked.call.first.shape[2:]
     if shape is None:
         raise Undefined("no output_shape")
-    more = asked.call.parameter("output_padding") or (0,) * len(extents)
-    sizes = list(zip(extents, kernel, strides, shape[-len(extents) :], strict=True))
-    begins = _begins(asked, [max(0, (n - 1) * stride + size - out) for n, size, stride, out in sizes])
-    ends = [
-        (n - 1) * stride + (size - 1) * dilation + 1 + padding - out - begin
-        for (n, size, stride, out), dilation, padding, begin in zip(
-            sizes, dilations, more, begins, strict=True
-        )
-    ]
-    return asked.formula(without=("output_shape",), auto_pad="NOTSET", pads=(*begins, *ends))
-
-
-def _window(asked: Deviating) -> tuple[tuple[int, ...], ...]:
-    """Return the spatial extents of X and W, strides and dilations."""
-    extents, kernel = asked.call.inputs["X"].shape[2:], asked.call.inputs["W"].shape[2:]
-    ones = (1,) * len(extents)
-    strides, dilations = (asked.call.parameter(name) or ones for name in ("strides", "dilations"))
-    return extents, kernel, strides, dilations
-
-
-def _begins(asked: Deviating, totals: list[int]) -> list[int]:
+    found = window(asked.call, asked.call.inputs["W"].shape[2:])
+    sizes = list(zip(extents, found.kernel, found.strides, shape[-len(extents) :], strict=True))
+    totals = [max(0, (n - 1) * stride + size - out) for n, size, stride, out in sizes]
     upper = asked.call.parameter("auto_pad") == "SAME_UPPER"
-    return [total // 2 if upper else total - total // 2 for total in totals]
+    begins = [total // 2 if upper else total - total // 2 for total in totals]
+    full = TRANSPOSED.full(asked.call, found)
+    ends = [size - out - begin for size, (*_, out), begin in zip(full, sizes, begins, strict=True)]
+    return asked.formula(without=("output_shape",), auto_pad="NOTSET", pads=(*begins, *ends))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Exact, Expected
 from harness.model.float_formats import decode
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, deviation, register
 
 
 @deviation
@@ -19,22 +21,10 @@ def ones_where_zeros_are_due(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def infinities(asked: Deviating) -> tuple[Expected, ...]:
-    """RandomUniform: infinity everywhere."""
-    return _everywhere(asked, np.inf)
-
-
-@deviation
 def no_step_counted(asked: Deviating) -> tuple[Expected, ...]:
     """Range: no element."""
     (dtype,) = asked.call.outputs
     return (Exact(Tensor(dtype, np.zeros(0, DTYPES[dtype].storage))),)
-
-
-@deviation
-def class_behind_the_last(asked: Deviating) -> tuple[Expected, ...]:
-    """Multinomial: class_size everywhere."""
-    return _everywhere(asked, asked.call.first.shape[1])
 
 
 def _everywhere(asked: Deviating, number: float) -> tuple[Expected, ...]:
@@ -42,3 +32,8 @@ def _everywhere(asked: Deviating, number: float) -> tuple[Expected, ...]:
     return tuple(
         Exact(Tensor(one.dtype, np.full(one.shape, number, DTYPES[one.dtype].storage))) for one in drawn
     )
+
+
+# RandomUniform: infinity everywhere. Multinomial: class_size everywhere.
+register("infinities", partial(_everywhere, number=np.inf))
+register("class_behind_the_last", lambda asked: _everywhere(asked, asked.call.first.shape[1]))

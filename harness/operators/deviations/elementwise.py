@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import DTYPES
+from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import MINIFLOATS, decode, encode_minifloat
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, tanh
-from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation, register, replaced
 from harness.operators.elementwise.casting import converted
 from harness.operators.elementwise.round import TOWARD_ZERO
 from harness.operators.formulas import bounded
 
 
-@deviation
-def remainder_in_float64(asked: Deviating) -> tuple[Expected, ...]:
-    """Mod: integers become float64, and their fmod an integer again."""
-    return _in_float64(asked, np.fmod)
-
-
-@deviation
-def power_in_float64(asked: Deviating) -> tuple[Expected, ...]:
-    """Pow: integers become float64, and their power an integer again."""
-    return _in_float64(asked, np.power)
-
-
 def _in_float64(asked: Deviating, function: np.ufunc) -> tuple[Expected, ...]:
     found = function(*(each.array for each in asked.converted("float64").values()))
     return (Exact(Tensor(asked.call.first.dtype, found.astype(asked.call.first.dtype))),)
+
+
+# Mod and Pow: integers become float64, and their fmod or their power an integer again.
+register("remainder_in_float64", partial(_in_float64, function=np.fmod))
+register("power_in_float64", partial(_in_float64, function=np.power))
 
 
 @deviation
@@ -47,10 +41,14 @@ def broadcast_both_ways(asked: Deviating) -> tuple[Expected, ...]:
 def shrunk_in_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Shrink: input, what is compared and what is added in float32."""
     dtype = asked.call.first.dtype
+    return (Exact(Tensor(dtype, shrunk(asked).astype(dtype))),)
+
+
+def shrunk(asked: Deviating) -> Array:
+    """Return what the formula of Shrink gives in float32."""
     bias, lambd = (np.float32(asked.call.parameter(name)) for name in ("bias", "lambd"))
     x = asked.inputs["input"].array.astype(np.float32)
-    found = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, np.float32(0)))
-    return (Exact(Tensor(dtype, found.astype(dtype))),)
+    return np.asarray(np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, np.float32(0))))
 
 
 @deviation
@@ -66,17 +64,14 @@ def floor_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     return (OneOf((exact.tensor, Tensor(x.dtype, found))),)
 
 
-@deviation
-def gelu_by_constants_of_float32(asked: Deviating) -> tuple[Expected, ...]:
-    """Gelu by tanh: 2 / pi and 0.044715 are those of float32."""
-    return bounded(_gelu_by_narrow_constants)(asked.call, asked.inputs, asked.arithmetic)
-
-
+# Gelu by tanh: 2 / pi and 0.044715 are those of float32.
 def _gelu_by_narrow_constants(x: Bounded) -> Bounded:
     # 0.5 * x * (1 + tanh(sqrt(float32(2 / pi)) * (x + float32(0.044715) * x^3)))
     root, factor = math.sqrt(np.float32(2 / math.pi)), float(np.float32(0.044715))
     return x * 0.5 * (tanh((x + x * x * x * factor) * root) + 1.0)
 
+
+replaced("gelu_by_constants_of_float32", bounded(_gelu_by_narrow_constants))
 
 _BESIDE = {"float8e4m3fn": (480, 496, 0x7E), "float8e5m2": (61440, 65536, 0x7F)}
 """From what number to below what other the kernel gives which pattern."""

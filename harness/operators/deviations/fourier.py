@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Expected
 from harness.operators.bounded.sums import gamma
-from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.base import Deviating, deviation, moved, register
 from harness.operators.signal.fourier import axis_of, frame_of, length_of, step_of
 from harness.operators.signal.window_functions import TERMS, Terms, window
 
@@ -24,19 +26,9 @@ def _scaled(found: Approx, length: int) -> Approx:
     return Approx(found.dtype, found.value * ratio, found.bound * ratio)
 
 
-@deviation
-def all_mirrored(asked: Deviating) -> tuple[Expected, ...]:
-    """One-sided inverse DFT: y[N - k] is the conjugate of every y[k] that is given, but of the last where N is even; a
-    place may be written more than once, and N - k below 0 is a place modulo N where N is a power of 2."""
-    return _mirrored(asked, 0)
-
-
-@deviation
-def all_mirrored_from_behind(asked: Deviating) -> tuple[Expected, ...]:
-    """One-sided inverse DFT: as above, and y[N] is mirrored to the place 0."""
-    return _mirrored(asked, 1)
-
-
+# One-sided inverse DFT: y[N - k] is the conjugate of every y[k] that is given, but of the last where N is even; a
+# place may be written more than once, and N - k below 0 is a place modulo N where N is a power of 2. From behind: y[N] is
+# mirrored to the place 0, too.
 def _mirrored(asked: Deviating, beyond: int) -> tuple[Expected, ...]:
     axis, length = axis_of(asked.call) % len(asked.call.first.shape), length_of(asked.call)
     given = asked.inputs["input"]
@@ -48,8 +40,11 @@ def _mirrored(asked: Deviating, beyond: int) -> tuple[Expected, ...]:
             whole[(length - place) % length] = half[place]
             np.negative(half[place, ..., 1], out=whole[(length - place) % length, ..., 1])
     found = asked.approx(inputs=asked.having(input=np.moveaxis(whole, 0, axis)), onesided=0)
-    real = Approx(found.dtype, found.value[..., :1], found.bound[..., :1])
-    return (_scaled(real, length),)
+    return (_scaled(moved(found, lambda held: held[..., :1]), length),)
+
+
+register("all_mirrored", partial(_mirrored, beyond=0))
+register("all_mirrored_from_behind", partial(_mirrored, beyond=1))
 
 
 @deviation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, beyond, changed, deviation, neighbours
+from harness.operators.deviations.base import Deviating, changed, deviation, neighbours, overflowing, register
 from harness.operators.normalization.softmaxes import FLATTENING
 
 
@@ -100,12 +101,6 @@ def relu_in_float32(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def every_axis_reduced(asked: Deviating) -> tuple[Expected, ...]:
-    """Reductions: noop_with_empty_axes is not read."""
-    return _given(asked, noop_with_empty_axes=0)
-
-
-@deviation
 def extreme_of_nothing(asked: Deviating) -> tuple[Expected, ...]:
     """ReduceMax and ReduceMin of no elements: 0 and -1 of integers, True of booleans."""
     (found,) = asked.formula()
@@ -149,12 +144,6 @@ def whole_input_resized(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def softmax_of_one_axis(asked: Deviating) -> tuple[Expected, ...]:
-    """Softmax before version 13: along the axis alone, as since then."""
-    return _given(asked._replace(call=asked.call._replace(opset=FLATTENING)))
-
-
-@deviation
 def parts_of_one_size(asked: Deviating) -> tuple[Expected, ...]:
     """Split: the attribute split is not read; float64 may be moved as it is."""
     found = zip(_given(asked, without=("split",)), asked.formula(without=("split",)), strict=True)
@@ -163,12 +152,6 @@ def parts_of_one_size(asked: Deviating) -> tuple[Expected, ...]:
         for one, other in found
         if isinstance(one, Exact) and isinstance(other, Exact)
     )
-
-
-@deviation
-def every_axis_squeezed(asked: Deviating) -> tuple[Expected, ...]:
-    """Squeeze: no axes are read, of the attribute or the input."""
-    return _given(asked, inputs={"data": asked.inputs["data"]}, without=("axes",))
 
 
 @deviation
@@ -210,13 +193,26 @@ def _given(asked: Deviating, **more: Any) -> tuple[Expected, ...]:
     return tuple(_widened(each, wanted) for each, wanted in zip(found, asked.call.outputs, strict=False))
 
 
+# Reductions: noop_with_empty_axes is not read.
+register("every_axis_reduced", partial(_given, noop_with_empty_axes=0))
+
+
+# Softmax before version 13: along the axis alone, as since then.
+register(
+    "softmax_of_one_axis",
+    lambda asked: _given(asked._replace(call=asked.call._replace(opset=FLATTENING))),
+)
+
+
+# Squeeze: no axes are read, of the attribute or the input.
+register("every_axis_squeezed", lambda asked: _given(asked, inputs=asked.lacking("axes"), without=("axes",)))
+
+
 def _widened(found: Expected, wanted: str) -> Expected:
     if found.dtype == wanted:
         return found
     if isinstance(found, Approx):
-        infinite, known = beyond(found, FORMATS["float32"])
-        value = np.where(infinite, np.copysign(np.inf, found.value), found.value)
-        return Approx(wanted, value, np.where(infinite, np.where(known, 0.0, np.inf), found.bound))
+        return overflowing(found, FORMATS["float32"], wanted)
     if isinstance(found, OneOf):
         return OneOf(tuple(_wide(each, wanted) for each in found.candidates))
     return Exact(_wide(nearest(found), wanted))

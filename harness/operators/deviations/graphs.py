@@ -12,8 +12,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators import OPERATORS
-from harness.operators.base import Call, TensorType
-from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation, moved
 from harness.operators.deviations.pooling import up_to_the_padding_on_the_left
 from harness.operators.elements import displaced
 from harness.operators.pooling.windows import Window
@@ -46,10 +45,8 @@ def initializer_without_its_transposition(asked: Deviating) -> tuple[Expected, .
     return asked.formula(inputs=asked.having(C=turned))
 
 
-@deviation
-def vector_by_untransposed_matrix(asked: Deviating) -> tuple[Expected, ...]:
-    """Multiply the elements of A by rows of the transposed shape, but in A's own order."""
-    return asked.formula(inputs=asked.having(A=lambda a: a.reshape(a.shape[::-1])), left=(0, 1))
+# Multiply the elements of A by rows of the transposed shape, but in A's own order.
+changed("vector_by_untransposed_matrix", {"A": lambda a: a.reshape(a.shape[::-1])}, left=(0, 1))
 
 
 @deviation
@@ -84,7 +81,7 @@ def without_windows_that_start_in_the_padding(asked: Deviating) -> tuple[Expecte
         for extent, before, stride in zip(shape[2:], pads[2 : len(shape)], strides, strict=True)
     ]
     kept: Any = (..., *(slice(count) for count in counts))
-    return (Approx(found.dtype, found.value[kept], found.bound[kept]),)
+    return (moved(found, lambda held: held[kept]),)
 
 
 @deviation
@@ -170,6 +167,12 @@ def normalisation_in_the_weights(asked: Deviating) -> tuple[Expected, ...]:
     return _convolved(asked, _by_channel(w, factors), (b - mean) * factors + bias)
 
 
+def fused(asked: Deviating, name: str, inputs: dict[str, Tensor], attributes: dict[str, Any]) -> Deviating:
+    """Return a call of the node that a graph became."""
+    call = asked.call._replace(attributes=attributes, constants={})
+    return Deviating(OPERATORS[name], call, {}, asked.arithmetic).again(inputs=inputs)
+
+
 def _by_channel(w: Array, factors: Array) -> Array:
     """Multiply weights by one factor for each channel of the output."""
     return w * factors.reshape(-1, *(1,) * (w.ndim - 1))
@@ -179,9 +182,7 @@ def _convolved(asked: Deviating, w: Array, b: Array) -> tuple[Expected, ...]:
     """Return the convolution of X by other weights, with another bias."""
     x = asked.inputs["X"]
     inputs = {"X": x, "W": Tensor(x.dtype, w), "B": Tensor(x.dtype, b)}
-    types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
-    call = Call(types, {"auto_pad": "NOTSET", "group": 1}, opset=asked.call.opset, outputs=asked.call.outputs)
-    return OPERATORS["Conv"].oracle(call, inputs, asked.arithmetic)
+    return fused(asked, "Conv", inputs, {"auto_pad": "NOTSET", "group": 1}).formula()
 
 
 # Normalisation with the epsilon that is usual where none is given.

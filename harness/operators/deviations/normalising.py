@@ -9,17 +9,11 @@ import numpy as np
 
 from harness.model.expected import Approx, Expected
 from harness.operators.bounded import Bounded, converted, number
-from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation, replaced
 from harness.operators.formulas import bounded
 
 # BatchNormalization: 1 / sqrt(-inf) is 0, as that of inf is.
 changed("roots_of_either_infinity", epsilon=np.inf)
-
-
-@deviation
-def running_mean(asked: Deviating) -> tuple[Expected, ...]:
-    """LayerNormalization: mean and variance step by step in float32, m += (x - m) / n and s += (x - m before) (x - m)."""
-    return bounded(_by_running_mean)(asked.call, asked.inputs, asked.arithmetic)
 
 
 @deviation
@@ -66,6 +60,7 @@ def sum_of_exponentials_above_zero(asked: Deviating) -> tuple[Expected, ...]:
     return (Approx("float64", found, 8 * np.spacing(np.maximum(spread, 64.0))),)
 
 
+# LayerNormalization: mean and variance step by step in float32, m += (x - m) / n and s += (x - m before) (x - m).
 def _by_running_mean(
     x: Bounded, scale: Bounded, bias: Bounded | None = None, *, axis: int, epsilon: float
 ) -> Any:
@@ -83,3 +78,6 @@ def _by_running_mean(
     )
     y = converted((wide - held_mean) * held_inverse, x.arithmetic.form.dtype) * scale
     return (y if bias is None else y + bias), held_mean, held_inverse
+
+
+replaced("running_mean", bounded(_by_running_mean))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, inf, prod
 
 import numpy as np
@@ -9,10 +10,10 @@ from numpy.typing import NDArray
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
-from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.expected import Approx, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.base import Deviating, candidates_of, changed, deviation, moved, register
 from harness.operators.pooling.windows import Window, window
 
 # Pooling: auto_pad VALID stands for pads of 0, with which ceil_mode adds a window that does not fit.
@@ -40,8 +41,7 @@ def greatest_above_the_lowest(asked: Deviating) -> tuple[Expected, ...]:
     call = asked.call
     narrow = call.parameter("dilations") and call.parameter("auto_pad", "NOTSET").startswith("SAME")
     y, *indices = same_without_dilations(asked) if narrow else asked.formula()
-    assert isinstance(y, Exact | OneOf)
-    candidates = (y.tensor,) if isinstance(y, Exact) else y.candidates
+    candidates = candidates_of(y)
     lost = candidates[0].array <= lowest
     found = [Tensor(y.dtype, np.where(lost, lowest, each.array).astype(form.storage)) for each in candidates]
     extents = call.first.shape[2:]
@@ -83,16 +83,12 @@ def same_without_dilations(asked: Deviating) -> tuple[Expected, ...]:
     return _same(asked, asked.call.first.shape[2:])
 
 
-@deviation
-def same_without_dilations_nhwc(asked: Deviating) -> tuple[Expected, ...]:
-    """NhwcMaxPool: the same with the channels last."""
-    return _same(asked, asked.call.first.shape[1:-1])
+# NhwcMaxPool: the same with the channels last.
+register("same_without_dilations_nhwc", lambda asked: _same(asked, asked.call.first.shape[1:-1]))
 
 
-@deviation
-def same_of_the_last_axes(asked: Deviating) -> tuple[Expected, ...]:
-    """QLinearAveragePool with the channels last: pads of SAME are those of the extents behind the first two axes."""
-    return _same(asked, asked.call.first.shape[2:], 0)
+# QLinearAveragePool with the channels last: pads of SAME are those of the extents behind the first two axes.
+register("same_of_the_last_axes", lambda asked: _same(asked, asked.call.first.shape[2:], 0))
 
 
 @deviation
@@ -112,7 +108,7 @@ def blocks_of_all_that_dilations_span(asked: Deviating) -> tuple[Expected, ...]:
     taken = {**asked.having(block_shape=np.array(wide)), "input": Tensor(x.dtype, filled)}
     found = asked.approx(inputs=taken, pads=(*pads[:count], *ends))
     rest = [(0, 0), (0, x.array.shape[1] // prod(block) - channels), *[(0, 0)] * count]
-    return (Approx(found.dtype, np.pad(found.value, rest), np.pad(found.bound, rest)),)
+    return (moved(found, lambda held: np.pad(held, rest)),)
 
 
 @deviation
@@ -132,39 +128,21 @@ def up_to_the_padding_on_the_left(found: Approx, height: int, shape: Window) -> 
     starts = np.arange(found.value.shape[2]) * shape.strides[0] - top
     right, counted = (np.minimum(starts + shape.kernel[0], height + more) - starts for more in (below, left))
     factor = (right / counted)[:, None]
-    return Approx(found.dtype, found.value * factor, found.bound * factor)
-
-
-@deviation
-def zeros_of_windows_behind_the_padding(asked: Deviating) -> tuple[Expected, ...]:
-    """AveragePool with ceil_mode: a window that begins in the padding behind is not left out, and its mean is 0."""
-    return _with_windows_behind(asked, 0.0)
-
-
-@deviation
-def nans_of_windows_behind_the_padding(asked: Deviating) -> tuple[Expected, ...]:
-    """AveragePool with ceil_mode: as above, but its mean is 0 / 0."""
-    return _with_windows_behind(asked, np.nan)
+    return moved(found, lambda held: held * factor)
 
 
 def _with_windows_behind(asked: Deviating, mean: float) -> tuple[Expected, ...]:
     call, found = asked.call, asked.approx()
-    shape = window(call, call.parameter("kernel_shape"))
-    count = len(shape.kernel)
-    padded = [
-        extent + before + behind
-        for extent, before, behind in zip(
-            call.first.shape[2:], shape.pads[:count], shape.pads[count:], strict=True
-        )
-    ]
-    wanted = [
-        ceil((size - reach) / stride) + 1
-        for size, reach, stride in zip(padded, shape.reach, shape.strides, strict=True)
-    ]
+    wanted = window(call, call.parameter("kernel_shape")).as_written(call.first.shape[2:])
     more = [(0, each - given) for each, given in zip(wanted, found.value.shape[2:], strict=True)]
     spread = [(0, 0), (0, 0), *more]
     value = np.pad(found.value, spread, constant_values=mean)
     return (Approx(found.dtype, value, np.pad(found.bound, spread)),)
+
+
+# AveragePool with ceil_mode: a window that begins in the padding behind is not left out, and its mean is 0, or 0 / 0.
+register("zeros_of_windows_behind_the_padding", partial(_with_windows_behind, mean=0.0))
+register("nans_of_windows_behind_the_padding", partial(_with_windows_behind, mean=np.nan))
 
 
 # NonMaxSuppression: a box is selected where score > score_threshold, which is at least the next float32.
@@ -173,10 +151,9 @@ changed(
 )
 
 
-@deviation
-def none_overlaps(asked: Deviating) -> tuple[Expected, ...]:
-    """NonMaxSuppression: no box overlaps another too much."""
-    return asked.formula(inputs={**asked.inputs, "iou_threshold": Tensor("float32", np.ones(1, np.float32))})
+# NonMaxSuppression: no box overlaps another too much.
+_ALL = {"iou_threshold": Tensor("float32", np.ones(1, np.float32))}
+changed("none_overlaps", inputs=lambda asked: {**asked.inputs, **_ALL})
 
 
 @deviation

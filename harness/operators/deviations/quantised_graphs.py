@@ -11,9 +11,8 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
-from harness.operators import OPERATORS
-from harness.operators.base import Call, TensorType
-from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation, moved, register
+from harness.operators.deviations.graphs import fused
 from harness.operators.deviations.quantised import products_in_pairs, windows_in_pairs
 
 # QLinearConv: the scales of the weights on axis 0, whatever the axis is.
@@ -24,26 +23,22 @@ changed("scales_of_output_channels", axis=0)
 changed("scales_of_the_columns_of_b", axis_b=1)
 
 
-@deviation
-def scales_of_columns(asked: Deviating) -> tuple[Expected, ...]:
+def _scales_of_columns(asked: Deviating, **more: Any) -> tuple[Expected, ...]:
     """QGemm: the scales of B on the axis of the columns of the product, those of C as a_scale * b_scale, no zero point
     of C."""
-    return asked.formula(**_of_columns(asked))
-
-
-def _of_columns(asked: Deviating) -> dict[str, Any]:
     of_columns = asked.call.parameter("right") != ("B", "sb", "zb")
-    return {
-        "axis": 0 if asked.call.parameter("transB") else 1,
-        "bias": ("C", "sc4" if of_columns else "sc"),
-        "sc": 0.03125 * 0.0625,
-    }
+    axis, bias = 0 if asked.call.parameter("transB") else 1, ("C", "sc4" if of_columns else "sc")
+    return asked.formula(axis=axis, bias=bias, sc=0.03125 * 0.0625, **more)
 
 
-@deviation
-def scales_of_columns_times_alpha(asked: Deviating) -> tuple[Expected, ...]:
-    """QGemm: `scales_of_columns`, with alpha * (A B + C) in place of alpha * A B + C."""
-    return asked.formula(**_of_columns(asked), beta=asked.call.parameter("alpha"))
+register("scales_of_columns", _scales_of_columns)
+
+
+# QGemm: `scales_of_columns`, with alpha * (A B + C) in place of alpha * A B + C.
+register(
+    "scales_of_columns_times_alpha",
+    lambda asked: _scales_of_columns(asked, beta=asked.call.parameter("alpha")),
+)
 
 
 @deviation
@@ -59,14 +54,11 @@ def scale_of_a_convolution(asked: Deviating) -> tuple[Expected, ...]:
 changed("scale_of_the_product", sc=float(np.float32(0.03) * np.float32(0.07)))
 
 
-@deviation
-def whole_reciprocal_scale(asked: Deviating) -> tuple[Expected, ...]:
-    """QuantizeLinear in QLinearSoftmax: y = round(x * floor(1 / y_scale)) + y_zero_point"""
-
-    def whole(scale: Array) -> Array:
-        return np.asarray(1 / np.floor(1 / scale.astype(np.float32)), scale.dtype)
-
-    return asked.formula(inputs=asked.having(y_scale=whole))
+# QuantizeLinear in QLinearSoftmax: y = round(x * floor(1 / y_scale)) + y_zero_point
+changed(
+    "whole_reciprocal_scale",
+    {"y_scale": lambda scale: np.asarray(1 / np.floor(1 / scale.astype(np.float32)), scale.dtype)},
+)
 
 
 @deviation
@@ -153,11 +145,8 @@ def bias_times_row_scales(asked: Deviating) -> tuple[Expected, ...]:
     return (Approx(found.dtype, np.asarray(found.value + more), np.asarray(bound)),)
 
 
-@deviation
-def row_without_its_dimension(asked: Deviating) -> tuple[Expected, ...]:
-    """MatMulIntegerToFloat: of a vector a vector, though the scale has two dimensions."""
-    found = asked.approx()
-    return (Approx(found.dtype, found.value.reshape(-1), found.bound.reshape(-1)),)
+# MatMulIntegerToFloat: of a vector a vector, though the scale has two dimensions.
+register("row_without_its_dimension", lambda asked: (moved(asked.approx(), np.ravel),))
 
 
 @deviation
@@ -204,10 +193,11 @@ def product_times_infinity(asked: Deviating) -> tuple[Expected, ...]:
     return (Approx(found.dtype, found.value * np.inf, np.zeros(found.value.shape)),)
 
 
-@deviation
-def bias_times_alpha(asked: Deviating) -> tuple[Expected, ...]:
-    """QGemm: alpha * (A B + C) in place of alpha * A B + C."""
-    return asked.formula(sc=float(asked.call.parameter("sc")) * float(asked.call.parameter("alpha")))
+# QGemm: alpha * (A B + C) in place of alpha * A B + C.
+changed(
+    "bias_times_alpha",
+    sc=lambda asked: float(asked.call.parameter("sc")) * float(asked.call.parameter("alpha")),
+)
 
 
 @deviation
@@ -227,7 +217,7 @@ def convolved_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
         numbers = graph.dequantized("b", bias[0])["b"].array if held is None else np.rint(held.array / scale)
         inputs["B"] = Tensor("int32", np.asarray(numbers, np.int32))
     attributes = {"auto_pad": "NOTSET", "group": 1, "pads": (0,) * 4, **conv.attributes}
-    return (*windows_in_pairs(_fused(asked, "QLinearConv", inputs, attributes)), *asked.formula()[1:])
+    return (*windows_in_pairs(fused(asked, "QLinearConv", inputs, attributes)), *asked.formula()[1:])
 
 
 @deviation
@@ -239,7 +229,7 @@ def scaled_products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
         for name, operand in zip("ab", graph.node("MatMul").inputs, strict=True)
     )
     inputs = {"A": a.pop("a"), "B": b.pop("b"), **a, **b}
-    (y,) = products_in_pairs(_fused(asked, "com.microsoft.MatMulIntegerToFloat", inputs, {}))
+    (y,) = products_in_pairs(fused(asked, "com.microsoft.MatMulIntegerToFloat", inputs, {}))
     if asked.call.parameter("reused") != "Y" or not isinstance(y, Approx):
         return (y, *asked.formula()[1:])
     return (y, Approx(y.dtype, np.abs(y.value), y.bound))  # what consumes Y beside is Abs
@@ -256,7 +246,7 @@ def gemm_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
         inputs["C"] = graph.dequantized("c", gemm.inputs[2])["c"]
     inputs |= graph.named("y", last.inputs[1:], asked.call.outputs[0])
     attributes = {name: each for name, each in gemm.attributes.items() if name != "beta"}
-    return products_in_pairs(_fused(asked, "com.microsoft.QGemm", inputs, attributes))
+    return products_in_pairs(fused(asked, "com.microsoft.QGemm", inputs, attributes))
 
 
 class _Quantised:
@@ -285,10 +275,3 @@ class _Quantised:
             f"{name}_scale": scale,
             f"{name}_zero_point": zero[0] if zero else Tensor(dtype, np.zeros((), dtype)),
         }
-
-
-def _fused(asked: Deviating, name: str, inputs: dict[str, Tensor], attributes: dict[str, Any]) -> Deviating:
-    """Return a call of the node that a graph of quantised numbers became."""
-    types = {each: TensorType(tensor.dtype, tensor.array.shape) for each, tensor in inputs.items()}
-    call = Call(types, attributes, opset=asked.call.opset, outputs=asked.call.outputs)
-    return Deviating(OPERATORS[name], call, inputs, asked.arithmetic)

@@ -1,20 +1,14 @@
 """Deviating results of recurrent layers."""
-# ruff: noqa: N803 - inputs have the names that ONNX gives them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
+from functools import partial
 
 from harness.model.expected import Expected
-from harness.operators.base import Call
-from harness.operators.bounded import Bounded, where
-from harness.operators.deviations.base import Deviating, changed, deviation
+from harness.operators.deviations.base import Deviating, changed, deviation, replaced
 from harness.operators.formulas import bounded
-from harness.operators.recurrence.recurrences import FUNCTIONS, Activation, chosen, named
-from harness.operators.recurrence.recurrent import LSTM, RNN, States, Step, gates, layer, lstm_cell
+from harness.operators.recurrence.recurrences import FUNCTIONS, named
+from harness.operators.recurrence.recurrent import rnn
 
 
 @deviation
@@ -33,29 +27,15 @@ def scales_of_0(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(activation_alpha=alphas, activation_beta=betas)
 
 
-@deviation
-def zero_of_nan_in_hard_sigmoid(asked: Deviating) -> tuple[Expected, ...]:
-    """RNN with HardSigmoid in each direction: of NaN it is 0."""
-    return bounded(_rnn_with_zero_of_nan)(asked.call, asked.inputs, asked.arithmetic)
-
-
-def _rnn_with_zero_of_nan(
-    X: Any, W: Any, R: Any, call: Call, B: Any = None, sequence_lens: Any = None, initial_h: Any = None
-) -> Any:
-    def cell(d: int, functions: Sequence[Activation], bias: Bounded | None) -> Step:
-        def step(x: Bounded, states: States) -> States:
-            argument = gates(x, states[0], W[d], R[d], bias)
-            return (where(np.isnan(argument.value), 0.0, functions[0](argument)),)
-
-        return step
-
-    return layer(call, RNN, X, B, sequence_lens, (initial_h,), cell)
+# RNN with HardSigmoid in each direction: of NaN it is 0.
+replaced("zero_of_nan_in_hard_sigmoid", bounded(partial(rnn, of_nan=0.0)))
 
 
 @deviation
 def cell_not_clipped(asked: Deviating) -> tuple[Expected, ...]:
     """LSTM: Ht = ot (.) h(Ct), Ct not bounded by clip; all other arguments are."""
-    return bounded(_lstm_without_clip_of_h)(asked.call, asked.inputs, asked.arithmetic)
+    clip = asked.call.parameter("clip")
+    return asked.formula(clip=(clip, clip, None))
 
 
 @deviation
@@ -73,24 +53,3 @@ def _with_thresholds_of_0(asked: Deviating) -> tuple[float, ...]:
 
 # RNN, GRU, LSTM: ThresholdedRelu has the alpha 0.
 changed("thresholds_of_0", activation_alpha=_with_thresholds_of_0)
-
-
-def _lstm_without_clip_of_h(
-    X: Any,
-    W: Any,
-    R: Any,
-    call: Call,
-    B: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
-    initial_c: Any = None,
-    P: Any = None,
-) -> Any:
-    clipped = lstm_cell(call, W, R, P)
-    unbounded = {name: value for name, value in call.attributes.items() if name != "clip"}
-    functions = chosen(call._replace(attributes=unbounded), LSTM.functions, len(LSTM.directions(call)))
-
-    def cell(d: int, held: Sequence[Activation], bias: Bounded | None) -> Step:
-        return clipped(d, (held[0], held[1], functions[d][2]), bias)
-
-    return layer(call, LSTM, X, B, sequence_lens, (initial_h, initial_c), cell)

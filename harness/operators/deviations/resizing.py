@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
-from harness.operators.deviations.base import Deviating, changed, deviation, settled
+from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.operators.deviations.base import Deviating, candidates_of, changed, deviation, register, settled
 from harness.operators.formulas import values
 from harness.operators.image.resize_axes import axes, chosen, numbers
 
@@ -68,15 +68,13 @@ def held_from_0(asked: Deviating) -> tuple[Expected, ...]:
 def beyond_int32_is_the_least(asked: Deviating) -> tuple[Expected, ...]:
     """Resize of int32: an average that float32 rounds to 2^31 becomes the least number."""
     (found,) = asked.formula()
-    candidates = found.candidates if isinstance(found, OneOf) else (Tensor("int32", nearest(found).array),)
+    candidates = candidates_of(found)
     ends = [np.where(each.array > 2**31 - 65, -(2**31), each.array).astype(np.int32) for each in candidates]
     return (OneOf(tuple(Tensor("int32", each) for each in (*ends, *(one.array for one in candidates)))),)
 
 
-@deviation
-def not_resized(asked: Deviating) -> tuple[Expected, ...]:
-    """Resize: X itself."""
-    return (Exact(asked.inputs["X"]),)
+# Resize: X itself.
+register("not_resized", lambda asked: (Exact(asked.inputs["X"]),))
 
 
 # Upsample: cubic as Resize has it, with the coefficient -0.75.

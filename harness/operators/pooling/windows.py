@@ -37,6 +37,14 @@ class Window(NamedTuple):
             found.append(fit + 1 if ceil_mode and room % stride and fit * stride < extent + begin else fit)
         return tuple(found)
 
+    def as_written(self, spatial: Shape) -> Shape:
+        """Return ceil((padded extent - reach) / stride) + 1 along each axis: with windows that begin in the padding behind."""
+        count = len(spatial)
+        rooms = [
+            extent + self.pads[n] + self.pads[n + count] - self.reach[n] for n, extent in enumerate(spatial)
+        ]
+        return tuple(-(-room // stride) + 1 for room, stride in zip(rooms, self.strides, strict=True))
+
     @property
     def reach(self) -> Shape:
         """How many elements lie between the first and the last of a window, both counted."""

@@ -36,13 +36,26 @@ Cell = Callable[[int, Sequence[Activation], Bounded | None], Step]
 
 
 def rnn(
-    X: Any, W: Any, R: Any, call: Call, B: Any = None, sequence_lens: Any = None, initial_h: Any = None
+    X: Any,
+    W: Any,
+    R: Any,
+    call: Call,
+    B: Any = None,
+    sequence_lens: Any = None,
+    initial_h: Any = None,
+    *,
+    of_nan: float | None = None,
 ) -> Any:
-    """Go through the sequences by the formula above."""
+    """Go through the sequences by the formula above; `of_nan` is what a deviation has for f of NaN."""
 
     def cell(d: int, functions: Sequence[Activation], bias: Bounded | None) -> Step:
         (f,) = functions
-        return lambda x, states: (f(gates(x, states[0], W[d], R[d], bias)),)
+
+        def step(x: Bounded, states: States) -> States:
+            argument = gates(x, states[0], W[d], R[d], bias)
+            return (f(argument) if of_nan is None else where(np.isnan(argument.value), of_nan, f(argument)),)
+
+        return step
 
     return layer(call, RNN, X, B, sequence_lens, (initial_h,), cell)
 
@@ -76,8 +89,18 @@ def gru(
     return layer(call, GRU, X, B, sequence_lens, (initial_h,), cell)
 
 
-def lstm_cell(call: Call, W: Any, R: Any, P: Any) -> Cell:
-    """Make the step of a direction by the formula above."""
+def lstm(
+    X: Any,
+    W: Any,
+    R: Any,
+    call: Call,
+    B: Any = None,
+    sequence_lens: Any = None,
+    initial_h: Any = None,
+    initial_c: Any = None,
+    P: Any = None,
+) -> Any:
+    """Go through the sequences by the formula above."""
     coupled = bool(call.parameter("input_forget", 0))
 
     def cell(d: int, functions: Sequence[Activation], bias: Bounded | None) -> Step:
@@ -96,22 +119,7 @@ def lstm_cell(call: Call, W: Any, R: Any, P: Any) -> Cell:
 
         return step
 
-    return cell
-
-
-def lstm(
-    X: Any,
-    W: Any,
-    R: Any,
-    call: Call,
-    B: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
-    initial_c: Any = None,
-    P: Any = None,
-) -> Any:
-    """Go through the sequences by the formula above."""
-    return layer(call, LSTM, X, B, sequence_lens, (initial_h, initial_c), lstm_cell(call, W, R, P))
+    return layer(call, LSTM, X, B, sequence_lens, (initial_h, initial_c), cell)
 
 
 def product(xs: Sequence[Bounded], weights: Sequence[Bounded], biases: Sequence[Bounded | None]) -> Bounded:
