@@ -12,7 +12,7 @@ from harness.model.onnx_schemas import operator_schema
 from harness.operators.base import Call
 from harness.operators.directml.description import BufferTensor, Description, decode
 from harness.operators.directml.layout import lay_out
-from harness.operators.directml.lowering import HELD_AS, carried, directml_call
+from harness.operators.directml.lowering import HELD_AS, directml_call
 from harness.targets.execution import Graph, Prepared
 
 _PLAIN = DirectmlOptions()
@@ -37,7 +37,7 @@ def lowered(case: Case, call: Call, description: Description) -> Graph:
 
 def _bound(case: Case, call: Call) -> set[str | int]:
     """Return what the tensors of the call carry: an input that is a member's value is not among them."""
-    return {tensor.carries for _, tensor in carried(directml_call(case, call))}
+    return {tensor.carries for _, tensor in directml_call(case, call).views()}
 
 
 @lru_cache(maxsize=4096)

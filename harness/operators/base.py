@@ -131,12 +131,13 @@ class DirectmlCall(NamedTuple):
     per_dimension: Mapping[str, int] = {}
     forbidden: str | None = None
 
-    def each(self) -> Iterator[tuple[str, CallTensor]]:
-        """Yield the tensors with the names of their members: those of an array one by one, none for one that
-        is left out."""
+    def views(self) -> Iterator[tuple[str, CallTensor]]:
+        """Yield every tensor, those of arrays one by one, as a description names them."""
         for name, given in self.tensors.items():
-            for tensor in (given,) if isinstance(given, CallTensor) else given or ():
-                yield name, tensor
+            if isinstance(given, CallTensor):
+                yield name, given
+            else:
+                yield from ((f"{name}.{place}", each) for place, each in enumerate(given or ()))
 
 
 def one_to_one(

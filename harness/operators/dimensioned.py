@@ -31,6 +31,8 @@ class Chosen(NamedTuple):
 
 SCALES = Chosen("scale", lambda raw, _: (raw % 16 + 1.0) / 64)
 SMALL = Chosen("small", lambda raw, _: (raw % 16 + 1.0) / 4096)
+PADDED = Chosen("padded", lambda raw, _: np.arange(raw.shape[-1]) < 1 + raw[..., :1] % raw.shape[-1])
+"""Ones up to a length of each row, at the least one."""
 
 
 class Dimensioned(Conditioned):

@@ -17,8 +17,7 @@ from harness.model.reference.directml import (
     TensorSupportEntry,
     directml_operator,
 )
-from harness.operators.directml.buffer_changes import buffer_changes
-from harness.operators.directml.changes import CallChange, broken, changes, is_paddable, snake
+from harness.operators.directml.changes import CallChange, broken, buffer_changes, changes, is_paddable, snake
 from harness.operators.directml.description import BufferTensor, Description
 from harness.operators.directml.layout import buffer_bytes
 

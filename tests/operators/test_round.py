@@ -15,7 +15,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.operators import OPERATORS
 from harness.operators.base import Shape
 from harness.operators.binary_floats import halfway_values
-from harness.operators.elementwise.round import HALVES_AWAY, TOWARD_ZERO
+from harness.operators.elementwise.rounding import HALVES_AWAY, TOWARD_ZERO
 from tests import calling
 from tests.calling import shaped
 from tests.operators.brute import round_bits

@@ -15,8 +15,8 @@ from harness.model.diff import compare
 from harness.model.dtypes import Array
 from harness.operators import OPERATORS
 from harness.operators.base import Call
-from harness.operators.reduction.reducing import axes_of
-from harness.operators.reduction.reducing import reduced as reduced_shape
+from harness.operators.reduction.reductions import axes_of
+from harness.operators.reduction.reductions import reduced as reduced_shape
 from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
 from harness.specs.sweeps.calls import call_of, case_inputs

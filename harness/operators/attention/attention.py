@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.attention.attention_family import Attending
-from harness.operators.attention.attention_rules import SOFTMAX_TYPES, Extents, extents, head_counts
+from harness.operators.attention.attention_family import (
+    SOFTMAX_TYPES,
+    Attending,
+    Extents,
+    extents,
+    head_counts,
+)
 from harness.operators.base import Call, Operator, Undefined
 from harness.operators.bounded import (
     Bounded,
@@ -55,9 +60,9 @@ def attention(
         given not in (0, held) for given, held in zip(head_counts(call), (n.heads, n.kv_heads), strict=True)
     ):
         raise Undefined("numbers of heads that are not those of four dimensions")
-    q = _by_heads(Q, n.heads)
+    q = by_heads(Q, n.heads)
     present = tuple(
-        _by_heads(new, n.kv_heads) if old is None else concatenate([old, _by_heads(new, n.kv_heads)], axis=2)
+        by_heads(new, n.kv_heads) if old is None else concatenate([old, by_heads(new, n.kv_heads)], axis=2)
         for new, old in ((K, past_key), (V, past_value))
     )
     key, value = (repeat(each, n.heads // n.kv_heads, axis=1) for each in present)
@@ -68,16 +73,21 @@ def attention(
     biased, dead = _masked(capped, attn_mask, reached)
     found = weights(biased, dead, call)
     y = found @ value
-    if Q.ndim == 3:
-        y = y.transpose(0, 2, 1, 3).reshape(n.batch, n.queries, n.heads * n.v_size)
+    y = joined(y) if Q.ndim == 3 else y
     return y, *present, (scores, capped, biased, found)[call.parameter("qk_matmul_output_mode")]
 
 
-def _by_heads(x: Bounded, heads: int) -> Bounded:
+def by_heads(x: Bounded, heads: int) -> Bounded:
     """Return [batch, heads, length, size] of [batch, length, heads * size]."""
     if x.ndim == 4:
         return x
     return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
+
+
+def joined(x: Bounded) -> Bounded:
+    """Return [batch, length, heads * size] of [batch, heads, length, size]."""
+    batch, heads, length, size = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
 
 
 def _scores(q: Bounded, key: Bounded, scale: float | None, size: int) -> Bounded:

@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
+from harness.operators.attention.attention import by_heads, joined
 from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
 from harness.operators.bounded import Bounded, concatenate, stack
 from harness.operators.computing import Computing
@@ -33,24 +34,20 @@ def rotary_embedding(
     X: Bounded, cos_cache: Bounded, sin_cache: Bounded, call: Call, position_ids: Array | None = None
 ) -> Bounded:
     """Rotate by the formula above."""
-    batch, heads, tokens, size = _extents(call)
-    four = X.ndim == 4
-    x = X.transpose(0, 2, 1, 3) if four else X.reshape(batch, tokens, heads, size)
-    rotated = _rotated(call)
-    cos, sin = (
-        (each if position_ids is None else each[position_ids]).reshape(batch, tokens, 1, rotated // 2)
-        for each in (cos_cache, sin_cache)
-    )
-    part, rest = x[..., :rotated], x[..., rotated:]
-    interleaved = bool(call.parameter("interleaved"))
-    if interleaved:
-        x1, x2 = part[..., 0::2], part[..., 1::2]
-    else:
-        x1, x2 = part[..., : rotated // 2], part[..., rotated // 2 :]
+    cos, sin = (each if position_ids is None else each[position_ids] for each in (cos_cache, sin_cache))
+    y = rotated(by_heads(X, _extents(call)[1]), cos, sin, bool(call.parameter("interleaved")))
+    return y if X.ndim == 4 else joined(y)
+
+
+def rotated(x: Bounded, cos: Bounded, sin: Bounded, interleaved: bool) -> Bounded:
+    """Rotate each head of [batch, heads, length, size], by angles [batch or 1, length, half]."""
+    cos, sin = (each.reshape(each.shape[0], 1, *each.shape[1:]) for each in (cos, sin))
+    half = cos.shape[-1]
+    part, rest = x[..., : 2 * half], x[..., 2 * half :]
+    x1, x2 = (part[..., 0::2], part[..., 1::2]) if interleaved else (part[..., :half], part[..., half:])
     y1, y2 = cos * x1 - sin * x2, sin * x1 + cos * x2
     turned = stack([y1, y2], axis=-1).reshape(part.shape) if interleaved else concatenate([y1, y2], axis=-1)
-    y = concatenate([turned, rest], axis=-1)
-    return y.transpose(0, 2, 1, 3) if four else y.reshape(X.shape)
+    return concatenate([turned, rest], axis=-1)
 
 
 def _extents(call: Call) -> tuple[int, int, int, int]:

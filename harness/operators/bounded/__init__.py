@@ -11,8 +11,7 @@ NumPy's own functions take such numbers too (`np.exp(x)`); those of this package
 from __future__ import annotations
 
 from harness.operators.bounded.arithmetic import EXACT, NAMES, Arithmetic, arithmetic, sources
-from harness.operators.bounded.basic_operations import maximum, minimum
-from harness.operators.bounded.conversion import converted, either
+from harness.operators.bounded.basic_operations import converted, either, maximum, minimum
 from harness.operators.bounded.functions import (
     arccos,
     arccosh,

@@ -1,5 +1,5 @@
-"""Sum, difference, product, quotient, negation, magnitude, larger and smaller of two: how errors and
-infinities propagate through each."""
+"""Sum, difference, product, quotient, negation, magnitude, larger and smaller of two, conversion to another working type,
+as Cast does: how errors and infinities propagate through each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.model.float_formats import Float64
-from harness.operators.bounded.arithmetic import declared
+from harness.model.float_formats import FORMATS, Float64
+from harness.operators.bounded.arithmetic import arithmetic, declared
 from harness.operators.bounded.number import (
     Bounded,
     Mask,
@@ -158,3 +158,28 @@ def minimum(x: Any, y: Any) -> Bounded:
 implements(np.positive)(lambda x: x)
 implements(np.square)(lambda x: multiply(x, x))
 implements(np.reciprocal)(lambda x: divide(1.0, x))
+
+
+@np.errstate(all="ignore")
+def converted(x: Bounded, dtype: str) -> Bounded:
+    """Return x in another type: rounded to it where the type does not hold it."""
+    a, form = x.arithmetic, FORMATS[dtype]
+    if not a.errs or form == a.form:
+        return x
+    target = arithmetic(a.name, dtype, flush=None if a == arithmetic(a.name, a.form.dtype) else a.flush)
+    size = np.abs(x.value) + x.error
+    held = (x.error == 0) & (form.rounded(x.value) == x.value)
+    wider = form.precision >= a.form.precision
+    own = np.where(held | wider | ~np.isfinite(size), 0.0, a.operations * form.ulp(size))
+    return settle(x.value, x.error, target, own, 0.0, ~np.isfinite(x.value))
+
+
+@np.errstate(all="ignore")
+def either(x: Bounded, y: Bounded) -> Bounded:
+    """Return a number whose bound covers both operands, the results of two ways to evaluate one formula of which
+    neither is prescribed."""
+    apart = np.where(
+        (x.value == y.value) | (np.isnan(x.value) & np.isnan(y.value)), 0.0, np.abs(x.value - y.value)
+    )
+    error = np.maximum(x.error, apart + y.error)
+    return Bounded(x.value, np.where(np.isnan(error), np.inf, error), x.arithmetic)

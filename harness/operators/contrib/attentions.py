@@ -11,7 +11,8 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.operators.attention.attention import weights
+from harness.operators.attention.attention import by_heads, joined, weights
+from harness.operators.attention.rotary_embedding import rotated
 from harness.operators.base import Call, Operator, Undefined
 from harness.operators.bounded import (
     Bounded,
@@ -24,7 +25,7 @@ from harness.operators.bounded import (
 )
 from harness.operators.contrib.integer_products import Multiply, exactly
 from harness.operators.contrib.qlinear import scale_of, zero_of
-from harness.operators.dimensioned import SMALL, Chosen, Dimensioned, Dimensions
+from harness.operators.dimensioned import PADDED, SMALL, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
 
 # scores = Q K^T scale + attention_bias, less 10000 (mask_filter_value) where a key is padding, -inf where it comes later
@@ -41,25 +42,13 @@ class AttendedHeads(NamedTuple):
     v: Bounded
 
 
-def by_heads(x: Bounded, heads: int) -> Bounded:
-    """Return [batch, heads, length, size] of [batch, length, heads * size]."""
-    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
-
-
-def joined(x: Bounded) -> Bounded:
-    """Return [batch, length, heads * size] of [batch, heads, length, size]."""
-    batch, heads, length, size = x.shape
-    return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
-
-
-def attend(
-    h: AttendedHeads, call: Call, added: list[Any], closed: Array | None = None
-) -> tuple[Bounded, Bounded]:
-    """Return the averages and the weights by the formula above; `closed` are the keys that no query may see."""
+def attend(h: AttendedHeads, call: Call, bias: Any, mask: Array | None) -> tuple[Bounded, Bounded]:
+    """Return the averages and the weights by the formula above."""
+    queries, keys = h.q.shape[2], h.k.shape[2]
     scores = (h.q @ swapaxes(h.k, -1, -2)) * score_scale(call, h)
-    for each in added:
+    for each in (bias, padding(mask, call, queries, keys)):
         scores = scores if each is None else scores + each
-    shut = np.zeros(scores.shape, bool) if closed is None else np.broadcast_to(closed, scores.shape)
+    shut = np.broadcast_to(later(queries, keys) & bool(call.parameter("unidirectional")), scores.shape)
     scores = where(shut, np.full(scores.shape, -np.inf), scores)
     found = weights(scores, np.asarray(shut.all(-1, keepdims=True)), call)
     return found @ h.v, found
@@ -107,9 +96,7 @@ def _projected(
     q, k, v = (by_heads(part, heads) for part in parts)
     if past is not None:
         k, v = concatenate([past[0], k], axis=2), concatenate([past[1], v], axis=2)
-    queries, keys = q.shape[2], k.shape[2]
-    closed = later(queries, keys) if call.parameter("unidirectional") else None
-    y, _ = attend(AttendedHeads(q, k, v), call, [more, padding(mask, call, queries, keys)], closed)
+    y, _ = attend(AttendedHeads(q, k, v), call, more, mask)
     return joined(y), stack([k, v], axis=0) if k.shape == v.shape else k
 
 
@@ -150,16 +137,12 @@ def multi_head(
             part + bias[start:end] if part.ndim == 3 else part
             for part, start, end in zip(parts, at[:-1], at[1:], strict=True)
         ]
-    q, k, v = (part if part.ndim == 4 else by_heads(part, heads) for part in parts)
+    q, k, v = (by_heads(part, heads) for part in parts)
     shared = call.parameter("past_sequence_length")
     if past_key is not None:
         before = slice(None if shared is None else shared[0])
         k, v = (concatenate([past[:, :, before], x], axis=2) for past, x in ((past_key, k), (past_value, v)))
-    queries, keys = q.shape[2], k.shape[2]
-    closed = later(queries, keys) if call.parameter("unidirectional") else None
-    y, found = attend(
-        AttendedHeads(q, k, v), call, [attention_bias, padding(key_padding_mask, call, queries, keys)], closed
-    )
+    y, found = attend(AttendedHeads(q, k, v), call, attention_bias, key_padding_mask)
     k, v = (k, v) if shared is None else (filled(each, past_key.shape[2], 2) for each in (k, v))
     return joined(y), k, v, found
 
@@ -181,21 +164,6 @@ def filled(found: Bounded, rows: int, axis: int) -> Bounded:
     )
 
 
-def rotated(x: Bounded, cos: Bounded, sin: Bounded, interleaved: bool) -> Bounded:
-    """Turn pairs of elements of each head, of [batch, heads, length, size], by angles [batch or 1, length, half]."""
-    cos, sin = (each.reshape(each.shape[0], 1, *each.shape[1:]) for each in (cos, sin))
-    half = cos.shape[-1]
-    part, rest = x[..., : 2 * half], x[..., 2 * half :]
-    a, b = (part[..., 0::2], part[..., 1::2]) if interleaved else (part[..., :half], part[..., half:])
-    one, other = a * cos - b * sin, b * cos + a * sin
-    turned = (
-        stack([one, other], axis=-1).reshape(part.shape)
-        if interleaved
-        else concatenate([one, other], axis=-1)
-    )
-    return concatenate([turned, rest], axis=-1)
-
-
 def rotary_embedding(
     input: Bounded,
     position_ids: Array,
@@ -206,11 +174,7 @@ def rotary_embedding(
 ) -> Bounded:
     """Rotate each token by its position, the first one's and those behind it where there is one."""
     half = cos_cache.shape[-1]
-    x = (
-        input
-        if input.ndim == 4
-        else by_heads(input, call.parameter("num_heads") or input.shape[2] // (2 * half))
-    )
+    x = by_heads(input, call.parameter("num_heads") or input.shape[-1] // (2 * half))
     places = position_ids + np.arange(x.shape[2])[None] if position_ids.ndim == 1 else position_ids
     if scale != 1:
         raise Undefined("what scale multiplies")
@@ -218,13 +182,8 @@ def rotary_embedding(
     return y if input.ndim == 4 else joined(y)
 
 
-def _mask(raw: Array, _n: Dimensions) -> Array:
-    """Ones up to a length of each row, at the least one."""
-    return np.asarray(np.arange(raw.shape[-1]) < 1 + raw[..., :1] % raw.shape[-1])
-
-
 MASKS = (
-    Chosen("padded", _mask),
+    PADDED,
     Chosen("holes", lambda raw, _: (raw % 4 > 0) | (np.arange(raw.shape[-1]) == 0)),
 )
 LENGTHS = Chosen("lengths", lambda raw, n: 1 + raw % n["T"])

@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator, Undefined
 from harness.operators.bounded import Bounded, converted, either, sigmoid, sqrt
-from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
+from harness.operators.dimensioned import PADDED, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
 from harness.operators.normalization.layer_norms import LAYER_NORMALISING, rms_norm
 
@@ -139,7 +139,7 @@ IDS = {
     "input_ids": (Chosen("in_range", lambda raw, n: raw % n.get("V", 7)),),
     "segment_ids": (Chosen("in_range", lambda raw, n: raw % n.get("G", 2)),),
     "position_ids": (Chosen("in_range", lambda raw, n: raw % n.get("P", 5)),),
-    "mask": (Chosen("padded", lambda raw, n: _lengths(raw)), Chosen("holes", lambda raw, _: raw % 4 > 0)),
+    "mask": (PADDED, Chosen("holes", lambda raw, _: raw % 4 > 0)),
 }
 
 
@@ -156,10 +156,6 @@ def _unlike_branches(n: Dimensions, call: Call) -> str | None:
     return (
         None if all(each in like for each in call.shapes[1:]) else "scale has the shape (H), (C H) or (C, H)"
     )
-
-
-def _lengths(raw: Array) -> Array:
-    return np.asarray(np.arange(raw.shape[1]) < 1 + raw[:, :1] % raw.shape[1])
 
 
 OPERATORS = (

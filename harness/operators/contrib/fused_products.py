@@ -19,6 +19,7 @@ from harness.operators.bounded import (
     swapaxes,
     tanh,
 )
+from harness.operators.contrib.channels_last import NhwcConvolving, channels_first
 from harness.operators.elementwise import activations
 from harness.operators.formulas import bounded, parameters
 from harness.operators.products.convolutions import conv, conv_transpose
@@ -146,11 +147,11 @@ class FusedProducts(Products):
             else super().output_shapes(operator, _of(call, _seen(call)))
         )
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """That of products with a factor; what is transposed or activated is more than one call."""
         if call.attributes.get("activation") or any(call.parameter(name, 0) for name in _TURNING):
             return None
-        made = super().directml(operator, candidate, call)
+        made = super().lowered(operator, candidate, call)
         return made and made._replace(attributes={**made.attributes, "Alpha": call.parameter("alpha")})
 
 
@@ -196,43 +197,9 @@ class FusedConvolving(Convolving):
         return None if like else "Z has the shape of the output"
 
 
-def _channels_first(call: Call) -> Call:
-    """Return a call with the channels of X behind the batch."""
-    (name, x), *others = call.inputs.items()
-    moved = x._replace(shape=(x.shape[0], x.shape[-1], *x.shape[1:-1])) if len(x.shape) > 2 else x
-    return call._replace(inputs={name: moved, **dict(others)})
-
-
 def nhwc_conv(X: Bounded, W: Bounded, group: int, call: Call, B: Any = None) -> Bounded:
     """Convolve as Conv does, with the channels last."""
-    return moveaxis(conv(moveaxis(X, -1, 1), W, group, _channels_first(call), B), 1, -1)
-
-
-class NhwcConvolving(Convolving):
-    """As `Convolving`, with the channels of X and of the output last."""
-
-    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
-        """Derive the shapes of W and B."""
-        return super().shape(operator, name, relation, _channels_first(call))
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
-        """Those of convolutions."""
-        return super().domain(operator, attribute, _channels_first(call))
-
-    def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Those of convolutions."""
-        return super().broken_rule(operator, _channels_first(call))
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """[N, windows, M]."""
-        if self.broken_rule(operator, call) is not None:
-            return (call.first.shape,)
-        found = _channels_first(call)
-        return ((call.first.shape[0], *self.extents(found), self.channels(found)),)
-
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """No call: no tensor has its channels last."""
-        return None
+    return moveaxis(conv(moveaxis(X, -1, 1), W, group, channels_first(call), B), 1, -1)
 
 
 def _with_pads(call: Call) -> Call:
@@ -260,6 +227,10 @@ class TransposedWithPads(Transposed):
     def extents(self, call: Call) -> Shape:
         """Those of convolutions."""
         return super().extents(_with_pads(call))
+
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """No call of pads that an input holds."""
+        return None if "Pads" in call.inputs else super().lowered(operator, candidate, call)
 
 
 FUSED_PRODUCTS = FusedProducts()

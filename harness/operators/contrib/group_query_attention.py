@@ -9,7 +9,8 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.attention.attention import weights
+from harness.operators.attention.attention import by_heads, joined, weights
+from harness.operators.attention.rotary_embedding import rotated
 from harness.operators.base import UNKNOWN, Call, Operator
 from harness.operators.bounded import (
     Bounded,
@@ -24,11 +25,8 @@ from harness.operators.bounded import (
 )
 from harness.operators.contrib.attentions import (
     AttendedHeads,
-    by_heads,
     filled,
-    joined,
     later,
-    rotated,
     score_scale,
 )
 from harness.operators.contrib.block_quantised import BITS, unpacked

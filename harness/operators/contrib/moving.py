@@ -10,14 +10,15 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import UNKNOWN, Call, Operator, Shape
+from harness.operators.base import UNKNOWN, Call, Operator
+from harness.operators.contrib.channels_last import NhwcPooling, channels_first
 from harness.operators.data_movement import padding, permuting
 from harness.operators.data_movement.moving import rank
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded, decided, moved
 from harness.operators.generation import generating
-from harness.operators.pooling.pooling import POOLING, Pooling, max_pool
+from harness.operators.pooling.pooling import max_pool
 
 TRILU = next(each for each in permuting.OPERATORS if each.name == "Trilu")
 
@@ -166,42 +167,8 @@ def murmur_hash(X: Array, positive: int, seed: int) -> Array:
 
 def nhwc_max_pool(x: Array, call: Call) -> Array:
     """Choose the greatest as MaxPool does, of channels that are last."""
-    found, _ = max_pool(np.moveaxis(x, -1, 1), _channels_first(call))
+    found, _ = max_pool(np.moveaxis(x, -1, 1), channels_first(call))
     return np.moveaxis(np.asarray(found), 1, -1)
-
-
-def _channels_first(call: Call) -> Call:
-    shape = call.first.shape
-    return call._replace(
-        inputs={"X": call.first._replace(shape=(shape[0], shape[-1], *shape[1:-1]))}, opset=12
-    )
-
-
-class NhwcPooling(Pooling):
-    """As pooling, with the channels last."""
-
-    def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Those of pooling."""
-        short = len(call.first.shape) < 3
-        return (
-            "the input has at least one spatial axis"
-            if short
-            else POOLING.broken_rule(_POOL, _channels_first(call))
-        )
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
-        """Those of pooling."""
-        return POOLING.domain(operator, attribute, _channels_first(call))
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """[N, windows, C]."""
-        if self.broken_rule(operator, call):
-            return (call.first.shape,)
-        (shape, *_) = POOLING.output_shapes(_POOL, _channels_first(call))
-        return ((shape[0], *shape[2:], shape[1]),)
-
-
-_POOL = Operator("MaxPool", POOLING, lambda *_: ())
 
 
 def _tokens(most: int) -> tuple[Chosen, ...]:

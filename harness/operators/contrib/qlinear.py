@@ -12,6 +12,7 @@ from harness.model.case import Tensor
 from harness.model.expected import Expected, OneOf
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, moveaxis, number, sigmoid, where
+from harness.operators.contrib.channels_last import channels_first
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import leaky_relu
 from harness.operators.formulas import parameters
@@ -112,10 +113,8 @@ def _pooled(x: Bounded, call: Call, channels_last: int, count_include_pad: int) 
 
 
 def _plain(call: Call) -> Call:
-    """Return the call with X alone, its channels behind the batch, as AveragePool takes it."""
-    shape = call.first.shape
-    shape = (shape[0], shape[-1], *shape[1:-1]) if call.parameter("channels_last") else shape
-    return call._replace(inputs={"X": call.first._replace(shape=shape)}, opset=19)
+    """Return the call with the channels of X behind the batch, as AveragePool takes it."""
+    return channels_first(call) if call.parameter("channels_last") else call
 
 
 def _windows(call: Call) -> tuple[Shape, ...]:

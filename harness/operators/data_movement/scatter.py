@@ -26,10 +26,9 @@ from harness.operators.base import (
     ValueKind,
 )
 from harness.operators.bounded import Bounded
-from harness.operators.data_movement.distinct import DISTINCT_KINDS, distinct, repeated
 from harness.operators.data_movement.gather_elements import GatherElementsFamily
 from harness.operators.data_movement.gather_nd import GatherNDFamily
-from harness.operators.data_movement.indexing import INDEX_KINDS
+from harness.operators.data_movement.indexing import DISTINCT_KINDS, INDEX_KINDS, distinct, repeated
 from harness.operators.data_movement.moving import axis_of
 from harness.operators.formulas import bounded, decided, moved
 

@@ -16,13 +16,13 @@ from harness.operators.base import (
     Call,
     CallTensor,
     DirectmlCall,
-    Entropy,
     Family,
     Operator,
     Relation,
     Shape,
     ValueKind,
 )
+from harness.operators.computing import Computing
 from harness.operators.data_movement.moving import rank, wrong_axis
 from harness.operators.formulas import decided, moved
 
@@ -75,7 +75,7 @@ def _axis(call: Call) -> int | None:
     return axis
 
 
-class Selecting(Family):
+class Selecting(Computing):
     """Data of which some elements are given, as many as it turns out."""
 
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"condition": ("length",)}
@@ -96,10 +96,6 @@ class Selecting(Family):
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the type; those without numbers have one kind."""
         return elements.applies(kind, call.inputs[name].dtype) or kind == "integers"
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose elements by kind."""
-        return elements.choose(kind, *call.inputs[name], entropy)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules on the axis and the condition."""
@@ -163,13 +159,8 @@ class Reversing(Family):
     def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
         """Choose lengths within the time axis."""
         extent = call.first.shape[self.axes(call)[0]] if self._wrong_axes(call) is None else 1
-        found = {
-            "any_length": raw % (extent + 1),
-            "full": raw * 0 + extent,
-            "one": raw * 0 + min(1, extent),
-            "too_long": raw * 0 + extent + 1,
-        }
-        return found[kind]
+        alike = {"full": extent, "one": min(1, extent), "too_long": extent + 1}
+        return raw * 0 + alike[kind] if kind in alike else raw % (extent + 1)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules on rank, axes and the number of lengths."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -90,47 +90,22 @@ def _count(call: Call) -> int:
     return len(_list(call, "axes", tuple(range(rank(call)))))
 
 
-def _extents(call: Call) -> tuple[int, ...]:
-    shape = call.first.shape
-    return tuple(shape[axis] for axis in _list(call, "axes", tuple(range(len(shape)))))
+def _places(pick: Callable[[int], tuple[int, ...]]) -> Callable[[Call], Iterable[tuple[int, ...]]]:
+    """Make lists of a place in each dimension, from those of a dimension."""
+
+    def places(call: Call) -> Iterable[tuple[int, ...]]:
+        shape = call.first.shape
+        axes = _list(call, "axes", tuple(range(len(shape))))
+        return list(dict.fromkeys(zip(*(pick(shape[axis]) for axis in axes), strict=True))) or [()]
+
+    return places
 
 
-def _starts(call: Call) -> Iterable[tuple[int, ...]]:
-    """The first, the second, the last, one behind it, one of the middle, the last from the end, far below,
-    far above."""
-    each = [
-        tuple(pick(extent) for extent in _extents(call))
-        for pick in (
-            lambda _: 0,
-            lambda _: 1,
-            lambda d: d - 1,
-            lambda d: d,
-            lambda d: d // 2,
-            lambda _: -1,
-            lambda d: -d - 3,
-            lambda d: d + 3,
-        )
-    ]
-    return list(dict.fromkeys(each))
-
-
-def _ends(call: Call) -> Iterable[tuple[int, ...]]:
-    """The end, far behind it, before the last, the first, its place from the end, before everything, as far
-    as integers go."""
-    each = [
-        tuple(pick(extent) for extent in _extents(call))
-        for pick in (
-            lambda d: d,
-            lambda _: 2**31 - 1,
-            lambda _: -1,
-            lambda _: 0,
-            lambda _: 2,
-            lambda d: -d - 1,
-            lambda _: LEAST,
-            lambda _: MOST,
-        )
-    ]
-    return list(dict.fromkeys(each))
+_STARTS = _places(lambda d: (0, 1, d - 1, d, d // 2, -1, -d - 3, d + 3))
+"""The first, the second, the last, one behind it, one of the middle, the last from the end, far below, far above."""
+_ENDS = _places(lambda d: (d, 2**31 - 1, -1, 0, 2, -d - 1, LEAST, MOST))
+"""The end, far behind it, before the last, the first, its place from the end, before everything, as far as integers
+go."""
 
 
 def _steps(call: Call) -> Iterable[tuple[int, ...] | None]:
@@ -162,6 +137,6 @@ OPERATOR = Operator(
     moved(formula),
     _cannot_slice,
     constants={"starts": 1, "ends": 1, "axes": 1, "steps": 1},
-    domains={"axes": all_or_some_axes, "starts": _starts, "ends": _ends, "steps": _steps},  # type: ignore[dict-item] # None leaves out
+    domains={"axes": all_or_some_axes, "starts": _STARTS, "ends": _ENDS, "steps": _steps},  # type: ignore[dict-item] # None leaves out
     options=_window,
 )

@@ -8,7 +8,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Expected
 from harness.model.float_formats import FORMATS
-from harness.operators.attention.attention_rules import extents
+from harness.operators.attention.attention_family import extents
 from harness.operators.deviations.base import Deviating, changed, deviation, settled
 
 # Attention: all keys are open, whatever is_causal says.

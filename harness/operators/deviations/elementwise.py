@@ -1,4 +1,4 @@
-"""Deviating results of elementwise operators and conversions."""
+"""Deviating results of elementwise operators and conversions, then those of ONNX Runtime's DirectML provider and of DirectML's own API."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from functools import partial
 
 import numpy as np
 
-from harness.model.case import Tensor
+from harness.model.case import Tensor, Value
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Exact, Expected, OneOf
-from harness.model.float_formats import MINIFLOATS, decode, encode_minifloat
+from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode, encode_minifloat
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, tanh
-from harness.operators.deviations.base import Deviating, changed, deviation, register, replaced
+from harness.operators.deviations.base import (
+    Deviating,
+    changed,
+    deviation,
+    neighbours,
+    overflowing,
+    register,
+    replaced,
+)
 from harness.operators.elementwise.casting import converted
-from harness.operators.elementwise.round import TOWARD_ZERO
+from harness.operators.elementwise.rounding import TOWARD_ZERO
 from harness.operators.formulas import bounded
 
 
@@ -133,3 +141,243 @@ def limited_by_numbers(asked: Deviating) -> tuple[Expected, ...]:
         name: each for name, each in asked.inputs.items() if name == "input" or not np.isnan(decode(*each))
     }
     return asked.formula(inputs=numbers)
+
+
+@deviation
+def holds_below_max_first(asked: Deviating) -> tuple[Expected, ...]:
+    """Clip: min(input, max), then the greater of that and min."""
+    low = asked.inputs["min"].array
+    return asked.formula(inputs=asked.having(max=lambda high: np.maximum(low, high)))
+
+
+@deviation
+def gelu_by_erf(asked: Deviating) -> tuple[Expected, ...]:
+    """Gelu: by erf, whatever approximate says. Direct3D states no error of erf; results of float32 lie within 1.85 times
+    what OpenCL's erf allows, so they are given twice that."""
+    found = asked._replace(arithmetic="opencl").approx(approximate="none")
+    return (Approx(found.dtype, found.value, np.asarray(2 * found.bound), found.limits),)
+
+
+# ThresholdedRelu: a threshold that is NaN lets all elements pass.
+changed("passes_all", alpha=float("-inf"))
+
+
+# IsInf: as if both infinities were asked for.
+changed("detects_both_infinities", detect_negative=1, detect_positive=1)
+
+
+@deviation
+def float16_toward_zero(asked: Deviating) -> tuple[Expected, ...]:
+    """Cast and CastLike to float16: rounded toward zero, beyond the range to the largest number."""
+    source = asked.inputs["input"]
+    numbers = decode(*source)
+    found = encode("float16", numbers)
+    away = np.abs(decode("float16", found)) > np.abs(numbers)
+    bits = found.view(np.uint16)
+    return (Exact(Tensor("float16", np.where(away, bits - np.uint16(1), bits).view(found.dtype))),)
+
+
+@deviation
+def positive_whole_part(asked: Deviating) -> tuple[Expected, ...]:
+    """Cast and CastLike to bool: True from 1 on, as an unsigned integer is not 0."""
+    return (Exact(Tensor("bool", decode(*asked.inputs["input"]) >= 1)),)
+
+
+@deviation
+def cast_as_alone(asked: Deviating) -> tuple[Expected, ...]:
+    """Cast: to bool, to float16, or from negative numbers to unsigned integers as the provider converts them."""
+    source, to = asked.inputs["input"].dtype, asked.call.outputs[0]
+    if to == "bool":
+        return positive_whole_part(asked)
+    if to == "float16" and source != "float16":
+        return float16_toward_zero(asked)
+    if to.startswith("uint") and DTYPES[source].is_float:
+        return asked.formula(inputs=asked.having(input=lambda given: np.maximum(given, 0)))
+    return asked.formula()
+
+
+def _bounds_of_clip(asked: Deviating) -> tuple[float, float]:
+    """Return the least and the greatest number that ReluClip's Clip lets through."""
+    largest = FORMATS[asked.inputs["X"].dtype].largest
+    given = asked.call.parameter
+    clipped = (*given("clipped"), "", "")
+    least = given("low" if clipped[1] else "least")
+    most = given("high" if clipped[2] else "most")
+    return -largest if least in ("", None) else float(least), largest if most in ("", None) else float(most)
+
+
+def _bounded(asked: Deviating, of_nothing: float, low: float, high: float) -> tuple[Expected, ...]:
+    """Return the positive part of X, of which NaN is `of_nothing`, below `high`, then above `low`; then, of two outputs, that
+    part itself."""
+    x = asked.inputs["X"]
+    part = np.maximum(np.nan_to_num(decode(*x), nan=of_nothing, posinf=np.inf, neginf=-np.inf), 0)
+    held = np.maximum(np.minimum(part, high), low)
+    return tuple(Approx(x.dtype, each, np.zeros(part.shape)) for each in (held, part))[
+        : len(asked.call.outputs)
+    ]
+
+
+@deviation
+def clips_what_relu_gives(asked: Deviating) -> tuple[Expected, ...]:
+    """Relu and Clip: NaN is 0 behind Relu, and Clip's max comes first."""
+    return _bounded(asked, 0.0, *_bounds_of_clip(asked))
+
+
+@deviation
+def clips_at_once(asked: Deviating) -> tuple[Expected, ...]:
+    """Relu and Clip as one Clip, whose min is not below 0 and whose max comes first, also of NaN."""
+    low, high = _bounds_of_clip(asked)
+    return _bounded(asked, np.inf, max(low, 0.0), high)
+
+
+@deviation
+def drops_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """ConstantSharing: what is greater of NaN and a number is the number."""
+
+    def least(name: str) -> Value:
+        given: Value = asked.call.parameter(name)
+        return "-inf" if np.isnan(float(given)) else given  # type: ignore[arg-type]
+
+    return asked.formula(first=least("first"), second=least("second"), third=least("third"))
+
+
+@deviation
+def shrinks_in_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """Shrink of integers: the formula in float32, the result converted back."""
+    source = asked.inputs["input"]
+    limits = np.iinfo(source.array.dtype)
+    held = np.clip(shrunk(asked).astype(np.float64), limits.min, limits.max)
+    return (Exact(Tensor(source.dtype, held.astype(source.array.dtype))),)
+
+
+@deviation
+def beginning_of_slope(asked: Deviating) -> tuple[Expected, ...]:
+    """PRelu: of a slope that is wider than X what begins where X does."""
+    x, slope = asked.inputs["X"], asked.inputs["slope"]
+    held = slope.array
+    while held.ndim > x.array.ndim:
+        held = held[0]
+    held = held[tuple(map(slice, x.array.shape[x.array.ndim - held.ndim :]))]
+    return asked.formula(inputs={"X": x, "slope": Tensor(slope.dtype, held)})
+
+
+@deviation
+def nan_above_every_alpha(asked: Deviating) -> tuple[Expected, ...]:
+    """ThresholdedRelu: NaN is kept."""
+    found, x = asked.exact(), asked.inputs["X"]
+    return (Exact(Tensor(x.dtype, np.where(np.isnan(x.array), x.array, found.tensor.array))),)
+
+
+@deviation
+def positive_part_for_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """Celu: where the formula gives NaN, the positive part of X, as what is greater or less of NaN and 0 is 0."""
+    found, x = asked.approx(), asked.inputs["X"]
+    value = np.where(np.isnan(found.value), np.fmax(decode(*x), 0), found.value)
+    return (Approx(found.dtype, value, found.bound),)
+
+
+@deviation
+def half_added(asked: Deviating) -> tuple[Expected, ...]:
+    """Round: the sign times the magnitude plus 0.5 in float32, without its fraction; the sign of -0 is 0."""
+    x = asked.inputs["X"]
+    wide = x.array.astype(np.float32)
+    whole = np.where(wide == 0, np.abs(wide), np.copysign(np.trunc(np.abs(wide) + np.float32(0.5)), wide))
+    return (Exact(Tensor(x.dtype, whole.astype(x.array.dtype))),)
+
+
+@deviation
+def shifts_modulo_width(asked: Deviating) -> tuple[Expected, ...]:
+    """BitShift: by Y modulo 32, and of 64 bits by 32 more where Y is not below 32."""
+    x, y = asked.inputs.values()
+    width = y.array.dtype.type(32)
+    by = y.array % width
+    if y.dtype == "uint64":
+        by += np.where(y.array >= width, width, y.array.dtype.type(0))
+    return asked.formula(inputs={"X": x, "Y": Tensor(y.dtype, by)})
+
+
+@deviation
+def remainder_by_division(asked: Deviating) -> tuple[Expected, ...]:
+    """Mod: A - B n in float32, with n of a quotient that is off by some ULP, or infinite; of an infinite B NaN."""
+    found = asked.approx()
+    signed = [np.broadcast_to(decode(each.dtype, each.array), found.shape) for each in asked.inputs.values()]
+    form = FORMATS["float32"]
+    a, b = map(np.abs, signed)
+    b = np.where(b < form.smallest_normal, 0.0, b)
+    off = a * 2.0**-21 + form.smallest_normal
+    rest, quotient = np.fmod(a, b), a / b
+    bound = off + np.where(np.minimum(rest, b - rest) <= off, b, 0.0)
+    bound += FORMATS[found.dtype].spacing(found.value)
+    beyond = (quotient >= form.overflow) & (b > 0)
+    near = (np.maximum(a, quotient) >= form.largest * (1 - 2.0**-21)) & (quotient < form.overflow * 4)
+    undefined = ~np.isfinite(a) | ~np.isfinite(b) | (b == 0)
+    value = np.where(undefined, np.nan, np.where(beyond, -np.copysign(np.inf, signed[0]), found.value))
+    return (
+        Approx(
+            found.dtype, value, np.where(undefined, 0.0, np.where(near, np.inf, np.where(beyond, 0.0, bound)))
+        ),
+    )
+
+
+@deviation
+def saturates_as_signed(asked: Deviating) -> tuple[Expected, ...]:
+    """Cast of integers: 32 bits, signed as the output's type is, held in its range."""
+    to = asked.call.outputs[0]
+    if DTYPES[to].is_float or asked.inputs["input"].dtype in FORMATS:
+        raise Undefined("a float")
+    limits = np.iinfo(DTYPES[to].storage)
+    bits = asked.inputs["input"].array.astype(np.int64).astype(np.int32 if limits.min else np.uint32)
+    return (Exact(Tensor(to, np.clip(bits, limits.min, limits.max).astype(DTYPES[to].storage))),)
+
+
+# What the operator's formula makes of a call, whatever rule the call breaks.
+changed("by_its_own_formula")
+
+
+@deviation
+def power_in_the_range_of_float16(asked: Deviating) -> tuple[Expected, ...]:
+    """Pow: infinite where FLOAT16 has no such number."""
+    found = _by_logarithm(asked)
+    return (overflowing(found, FORMATS["float16"], found.dtype),)
+
+
+@deviation
+def power_by_logarithm(asked: Deviating) -> tuple[Expected, ...]:
+    """Pow: 0 for a base of 0, else the exponential of Y times the logarithm of the magnitude of X, which is NaN for
+    0 times infinity; the sign is that of Y in 32 bits."""
+    return (_by_logarithm(asked),)
+
+
+@deviation
+def power_cut_off(asked: Deviating) -> tuple[Expected, ...]:
+    """Pow: of integers what the power in float32 is without its fraction."""
+    x = asked.inputs["X"]
+    found = _by_logarithm(asked, Tensor("float32", x.array.astype(np.float32)))
+    limits = np.iinfo(DTYPES[x.dtype].storage)
+    return (
+        OneOf(
+            tuple(
+                Tensor(x.dtype, np.clip(np.trunc(each), limits.min, limits.max).astype(x.array.dtype))
+                for each in neighbours(found)
+            )
+        ),
+    )
+
+
+@deviation
+def zero_for_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """0 where the formula gives NaN, as what is greater of NaN and 0 is 0."""
+    found = asked.approx()
+    return (Approx(found.dtype, np.nan_to_num(found.value, posinf=np.inf, neginf=-np.inf), found.bound),)
+
+
+def _by_logarithm(asked: Deviating, base: Tensor | None = None) -> Approx:
+    given = {**asked.inputs, "X": base or asked.inputs["X"]}
+    found = asked.approx(inputs=given, outputs=(given["X"].dtype,))
+    x, y = (np.broadcast_to(decode(*each), found.shape) for each in given.values())
+    size = np.abs(x)
+    undefined = np.isnan(y * np.log2(size)) | ((x < 0) & (np.isinf(y) | (y != np.rint(y))))
+    value = np.where((x < 0) & (y >= 2.0**31), -found.value, found.value)
+    zero = size < FORMATS["float32"].smallest_normal
+    value = np.where(zero, 0.0, np.where(undefined, np.nan, value))
+    return Approx(found.dtype, value, np.where(zero | undefined, 0.0, found.bound))

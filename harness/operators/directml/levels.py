@@ -11,7 +11,7 @@ has a size of 0 (DML_BUFFER_TENSOR_DESC), nor sizes that a sentence of the opera
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -20,7 +20,7 @@ from harness.model.case import BEYOND, Case, DirectmlOptions
 from harness.model.dtypes import DTYPES
 from harness.model.reference.directml import Table, directml_operator
 from harness.operators import OPERATORS
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.base import Call, DirectmlCall, Operator
 from harness.operators.directml.description import Description, decode
 
 _SAME_BITS = {"INT32": "UINT32", "INT64": "UINT64"}
@@ -90,11 +90,11 @@ def _level(made: DirectmlCall, widened: Sequence[str], asked: DirectmlOptions | 
             {name: tensor.dtype for name, tensor in asked.tensors if tensor.dtype is not None},
         )
     tensors = []
-    for member, name, (carries, dtype, sizes, _) in _named(made):
+    for name, (carries, dtype, sizes, _) in made.views():
         if 0 in sizes:
             return BEYOND
         rank = count or max(made.dimension_count, len(sizes))
-        tensors.append((member, dtypes.get(name, dtype), carries in widened, rank))
+        tensors.append((name.partition(".")[0], dtypes.get(name, dtype), carries in widened, rank))
     return _lowest(made.operator, tuple(tensors), _deciding(made), asked is not None)
 
 
@@ -113,15 +113,6 @@ def level_made(model: bytes, lowest: str) -> dict[str, str]:
         (name.partition(".")[0], each.dtype, False, len(each.sizes)) for name, each in call.views()
     )
     return _shared(max(lowest, _lowest(call.operator, tensors, _deciding(call), True), key=_order))
-
-
-def _named(made: DirectmlCall) -> Iterator[tuple[str, str, CallTensor]]:
-    """Yield each tensor with its member and with its own name, which in an array is numbered."""
-    for member, given in made.tensors.items():
-        if isinstance(given, CallTensor):
-            yield member, member, given
-        else:
-            yield from ((member, f"{member}.{place}", each) for place, each in enumerate(given or ()))
 
 
 @lru_cache(maxsize=65536)

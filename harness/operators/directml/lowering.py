@@ -7,7 +7,7 @@ DimensionCount, or to the one that the case names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.model.case import Case, DirectmlOptions, DirectmlTensor
@@ -68,7 +68,7 @@ def lower(case: Case, call: Call) -> Description:
                 if given is None
                 else tuple(_tensor(each, rank, "packed", other) for each, other in each_changed)
             )
-    widest = max(len(tensor.sizes) for _, tensor in carried(made))
+    widest = max(len(tensor.sizes) for _, tensor in made.views())
     members = directml_operator(made.operator).members
     types = {member.name: member.type for member in members}
     attributes: dict[str, Any] = {
@@ -86,7 +86,7 @@ def lower(case: Case, call: Call) -> Description:
         ):
             attributes[member.count] = len(attributes[member.name])
     attributes |= dict(options.attributes)
-    places = {tensor.carries: name for name, tensor in carried(made)}
+    places = {tensor.carries: name for name, tensor in made.views()}
     inputs = tuple(places[spec.name] for spec in case.inputs if spec.name in places)
     outputs = tuple(places[place] for place in range(len(call.outputs)) if place in places)
     in_place = options.in_place or (inputs[0] if case.options.in_place else None)
@@ -98,15 +98,6 @@ def lower(case: Case, call: Call) -> Description:
     return Description(
         made.operator, *structure(made.operator), tensors, attributes, inputs, outputs, in_place, told
     )
-
-
-def carried(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
-    """Yield every tensor of a call, those of arrays one by one, as a description names them."""
-    for name, given in made.tensors.items():
-        if isinstance(given, CallTensor):
-            yield name, given
-        else:
-            yield from ((f"{name}.{place}", each) for place, each in enumerate(given or ()))
 
 
 def _pad(shape: Sequence[int], rank: int, filler: int = 1) -> tuple[int, ...]:

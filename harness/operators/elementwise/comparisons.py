@@ -1,4 +1,4 @@
-"""Comparisons of two elements, and tests for the kind of a float: truth values."""
+"""Comparisons of two elements, and tests for the kind of a float: truth values; and logic on these."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from harness.operators.elementwise.elementwise_family import ELEMENTWISE
 from harness.operators.formulas import decided
 
 # Equal: C = (A == B)      Greater: C = (A > B)      Less: C = (A < B)      GreaterOrEqual: C = (A >= B)      LessOrEqual: C = (A <= B)
+# Not: Y = not X      And: C = A and B      Or: C = A or B      Xor: C = A or B, not both
 # IsNaN: Y = (X is NaN)
 # IsInf: Y = (X is +inf and detect_positive, or -inf and detect_negative)
 
@@ -40,4 +41,8 @@ OPERATORS = (
     Operator("LessOrEqual", ELEMENTWISE, decided(np.less_equal)),
     Operator("IsNaN", ELEMENTWISE, decided(np.isnan)),
     Operator("IsInf", ELEMENTWISE, decided(is_inf), options=_infinity_mode),
+    Operator("Not", ELEMENTWISE, decided(np.logical_not)),
+    Operator("And", ELEMENTWISE, decided(np.logical_and)),
+    Operator("Or", ELEMENTWISE, decided(np.logical_or)),
+    Operator("Xor", ELEMENTWISE, decided(np.logical_xor)),
 )

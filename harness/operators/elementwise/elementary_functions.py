@@ -1,5 +1,5 @@
 """Functions of one number: roots, reciprocals, exponentials and logarithms, the trigonometric and hyperbolic
-ones, the error function."""
+ones, the error function; its magnitude, its negative, its sign."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from harness.model.dtypes import Array
 from harness.operators.base import Operator, Undefined
 from harness.operators.bounded import Bounded, erf
 from harness.operators.elementwise.elementwise_family import ELEMENTWISE
-from harness.operators.formulas import bounded
+from harness.operators.formulas import Either, bounded, decided
 
 # Each is the function of its name; Reciprocal: y = 1 / x; Log: the natural logarithm.
 # Outside of its domain a function is NaN (IEEE 754-2019, 9.2; C17, F.10)
@@ -22,6 +23,21 @@ def erf_of_reals(x: Any) -> Bounded:
         raise Undefined("what becomes of a result that is no integer")
     found: Bounded = erf(x)
     return found
+
+
+# Abs:  y = |x|
+# Neg:  y = -x
+# Sign: 1 for input > 0, -1 for input < 0, 0 for input == 0
+
+
+def sign(x: Array) -> Array | Either:
+    """Take the sign by the formula above; for -0, which equals 0, it may be a zero of either sign."""
+    found = np.sign(x)
+    return (
+        Either(found + found.dtype.type(0), np.where(found == 0, x, found))
+        if found.dtype.kind == "f"
+        else found
+    )
 
 
 OPERATORS = (
@@ -42,4 +58,7 @@ OPERATORS = (
     Operator("Acosh", ELEMENTWISE, bounded(np.arccosh, (0, np.inf))),
     Operator("Atanh", ELEMENTWISE, bounded(np.arctanh)),
     Operator("Erf", ELEMENTWISE, bounded(erf_of_reals, (-1, 1))),
+    Operator("Abs", ELEMENTWISE, decided(np.abs)),
+    Operator("Neg", ELEMENTWISE, decided(np.negative)),
+    Operator("Sign", ELEMENTWISE, decided(sign)),
 )

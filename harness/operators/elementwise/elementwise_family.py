@@ -95,10 +95,6 @@ class Rounded(Family):
         """Choose floats by kind."""
         return floats(kind, *call.inputs[name], entropy)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """One tensor in, one out, and the members that the operator adds."""
-        return ELEMENTWISE.directml(operator, candidate, call)
-
 
 class Elementwise(Computing):
     """Any number of inputs that are broadcast together, one output.
@@ -109,6 +105,7 @@ class Elementwise(Computing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": (*broadcasting.RELATIONS, "of", "count", "others")
     }
+    lowers, lowers_broken = "", True
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"others": (*broadcasting.RELATIONS, "last_higher")}
 
     def shape(
@@ -140,16 +137,10 @@ class Elementwise(Computing):
         """The shape that the inputs have together."""
         return (broadcasting.broadcast(call.shapes) or call.first.shape,)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """The inputs with strides of 0 where they are broadcast, and the members that the operator adds."""
-        if operator.lower is not None:
-            return operator.lower(candidate, call)
         attributes = {} if operator.options is None else operator.options(call)
-        return (
-            None
-            if candidate is None
-            else broadcast_call(candidate, call, attributes, constants=operator.constants)
-        )
+        return broadcast_call(candidate, call, attributes, constants=operator.constants)
 
 
 def broadcast_call(

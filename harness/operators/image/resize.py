@@ -18,8 +18,17 @@ from harness.operators.bounded import Arithmetic, Bounded, arithmetic, number
 from harness.operators.computing import Computing
 from harness.operators.image import resampling
 from harness.operators.image.resampling import NEAREST, given, one_of, taken, weighted, weights
-from harness.operators.image.resize_axes import TF, ResizedAxis, axes, coordinates, mode
-from harness.operators.image.resize_domains import every_axes, every_roi, every_scale, every_size
+from harness.operators.image.resize_axes import (
+    TF,
+    ResizedAxis,
+    axes,
+    coordinates,
+    every_axes,
+    every_roi,
+    every_scale,
+    every_size,
+    mode,
+)
 from harness.operators.image.resize_lowering import lowered
 from harness.operators.image.resize_rules import broken
 

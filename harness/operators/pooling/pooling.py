@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -138,7 +138,7 @@ class PoolCall(NamedTuple):
 class Pooling(Windowed):
     """One input; `kernel_shape` is given."""
 
-    lowers = ""
+    lowers: ClassVar[str | None] = ""
 
     def fits(self, call: Call) -> str | None:
         """Each window has an element of the input; SAME pads, it does not cut."""

@@ -13,9 +13,9 @@ from harness.model.dtypes import Array
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, Undefined, ValueKind
 from harness.operators.bounded import Bounded, stack
 from harness.operators.computing import Computing
-from harness.operators.data_movement.distinct import distinct
+from harness.operators.data_movement.indexing import distinct
 from harness.operators.formulas import Either, bounded, moved
-from harness.operators.pooling.windows import Window, Windowed
+from harness.operators.pooling.windows import Window, Windowed, window
 
 # MaxUnpool: output, flattened, is 0 but for output[I[n, c, x]] = X[n, c, x]; with an output_shape either so, or I counts places in
 #            the shape that the window without pads implies, which is the first part of the output: texts and backend tests differ
@@ -79,6 +79,7 @@ too high."""
 class Unpooling(Windowed):
     """X and places in the output, of its shape; `unlike`: one row more."""
 
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"I": PLACES}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"I": ("same", "unlike")}
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
@@ -108,10 +109,6 @@ class Unpooling(Windowed):
     def fits(self, call: Call) -> str | None:
         """X holds windows, so that none has to fit in it."""
         return None
-
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Places by where they lie, elements by what they mean."""
-        return PLACES if name == "I" else super().kinds(operator, name)
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Distinct places need an output of as many elements."""
@@ -185,14 +182,7 @@ def _spread(part: Any, room: list[int], steps: list[slice]) -> Any:
 
 def blocks(call: Call) -> Window:
     """Return the window that made the blocks."""
-    kernel = tuple(call.parameter("block_shape"))
-    count = len(kernel)
-    return Window(
-        kernel,
-        tuple(call.parameter("strides") or (1,) * count),
-        tuple(call.parameter("dilations") or (1,) * count),
-        tuple(call.parameter("pads") or (0,) * 2 * count),
-    )
+    return window(call, tuple(call.parameter("block_shape")))
 
 
 class Folding(Computing):

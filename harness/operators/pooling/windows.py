@@ -54,8 +54,7 @@ class Window(NamedTuple):
 def window(call: Call, kernel: Shape) -> Window:
     """Return the window of a call on its first input; `auto_pad` SAME_* pads so that ceil(extent / stride)
     windows fit."""
-    spatial = call.first.shape[2:]
-    count = len(spatial)
+    spatial, count = call.first.shape[2:], len(kernel)
     strides = tuple(call.parameter("strides") or (1,) * count)
     dilations = tuple(call.parameter("dilations") or (1,) * count)
     auto = call.attributes.get("auto_pad", "NOTSET")

@@ -31,7 +31,7 @@ class Convolving(Windowed):
         "w": ("kernel", "outputs", "unlike"),
         "*": ("channels", "scalar", "unlike"),
     }
-    lowers = "DML_OPERATOR_CONVOLUTION"
+    lowers: ClassVar[str | None] = "DML_OPERATOR_CONVOLUTION"
 
     def kernel(self, call: Call) -> Shape:
         """The spatial extents of W."""

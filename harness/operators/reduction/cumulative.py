@@ -55,6 +55,7 @@ class Cumulative(Conditioned):
     """One input, one axis, an output of its shape."""
 
     domain = all_axes
+    lowers, lowers_broken = "", True
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """An axis out of range."""
@@ -62,22 +63,22 @@ class Cumulative(Conditioned):
         axis = axis[0] if isinstance(axis, tuple) else axis
         return None if -rank <= axis < rank else "axis in [-r, r-1]"
 
-
-def _cumulative(candidate: str | None, call: Call) -> DirectmlCall | None:
-    if candidate is None or "axis" not in call.constants:
-        return None
-    axis = int(call.constants["axis"].reshape(()))
-    exclusive = "HasExclusiveSum" if candidate.endswith("SUMMATION") else "HasExclusiveProduct"
-    members = {
-        "Axis": axis + len(call.first.shape) if axis < 0 else axis,
-        "AxisDirection": call.parameter("reverse"),
-        exclusive: call.parameter("exclusive"),
-    }
-    return one_to_one(candidate, members, call)
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """An axis that is known, counted from the left."""
+        if "axis" not in call.constants:
+            return None
+        axis = int(call.constants["axis"].reshape(()))
+        exclusive = "HasExclusiveSum" if candidate.endswith("SUMMATION") else "HasExclusiveProduct"
+        members = {
+            "Axis": axis + len(call.first.shape) if axis < 0 else axis,
+            "AxisDirection": call.parameter("reverse"),
+            exclusive: call.parameter("exclusive"),
+        }
+        return one_to_one(candidate, members, call)
 
 
 CUMULATIVE = Cumulative()
 OPERATORS = (
-    Operator("CumSum", CUMULATIVE, bounded(cumulative_sum), constants={"axis": 0}, lower=_cumulative),
-    Operator("CumProd", CUMULATIVE, bounded(running(_products, 1)), constants={"axis": 0}, lower=_cumulative),
+    Operator("CumSum", CUMULATIVE, bounded(cumulative_sum), constants={"axis": 0}),
+    Operator("CumProd", CUMULATIVE, bounded(running(_products, 1)), constants={"axis": 0}),
 )

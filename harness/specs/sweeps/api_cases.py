@@ -22,8 +22,7 @@ from harness.model.caseid import CaseKey, directml_terms
 from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import DirectmlCall
-from harness.operators.directml.buffer_changes import buffer_changes
-from harness.operators.directml.changes import CallChange, changes, is_paddable
+from harness.operators.directml.changes import CallChange, buffer_changes, changes, is_paddable
 from harness.operators.directml.description import Description
 from harness.operators.directml.levels import levels_of, lowered_to
 from harness.operators.directml.lowering import NotExpressible, directml_call, lower
