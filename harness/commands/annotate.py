@@ -17,6 +17,7 @@ from typing import NamedTuple
 import click
 
 from harness.commands.options import SPECS, NamedPath
+from harness.model.caseid import CaseKey
 from harness.model.errors import HarnessError
 from harness.model.result import Result
 from harness.model.verdict import judged
@@ -24,7 +25,7 @@ from harness.render.terminal import describe
 from harness.render.text import line, visible
 from harness.results.runfile import RunReader
 from harness.specs.reading.load import LoadedSpec, default_folder, load_specs, operator_of, yaml_files
-from harness.specs.reading.origins import entry_lines, entry_of
+from harness.specs.reading.origins import entry_lines
 
 
 @click.command()
@@ -65,7 +66,7 @@ def github_annotations(run: Path, specs: Sequence[Path] = ()) -> Iterator[str]:
     first: dict[Place, Result] = {}
     for result in reader:
         if result.unexpected(baseline=reader.header.baseline is not None):
-            place = Place(result.target, result.operator, entry_of(result.case))
+            place = Place(result.target, result.operator, CaseKey.of(result.case).origin)
             counts[place] += 1
             first.setdefault(place, result)
     recorded = tuple(map(Path, asked.specs if asked else ()))

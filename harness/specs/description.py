@@ -67,9 +67,7 @@ def describe(spec: LoadedSpec) -> OperatorDescription:
     origins = (case.id.partition(":")[2].partition(";")[0] for case in cases)
     sweeps = Counter(each.removeprefix("sweep=") for each in origins if each.startswith("sweep="))
     uses = {
-        entry.use: tuple(
-            sweep.name for sweep in family_sweeps.family_sweeps(entry.use) if sweep.name not in entry.without
-        )
+        entry.use: tuple(sweep.name for sweep in family_sweeps.sweeps_in(entry))
         for entry in spec.model.sweeps
         if not isinstance(entry, Sweep)
     }

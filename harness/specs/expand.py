@@ -132,10 +132,6 @@ class SweepPlan:
                 pass
         return KeptCalls(groups, left_out, self.calls.arrays)
 
-    def count(self, left_out: Counter[str]) -> int:
-        """Count the sweep's cases without making them, and the left-out ones by reason."""
-        return self.calls.count(left_out)
-
     def pieces(self, left_out: Counter[str]) -> Iterator[Piece]:
         """Yield the sweep's combinations, without making their cases."""
         told: dict[Kinds, _Told] = {}
@@ -181,7 +177,7 @@ class Plan:
     def counted(self) -> tuple[int, Counter[str]]:
         """Count the cases without making them, and the left-out ones by reason."""
         left_out = Counter[str]()
-        return len(self.literals) + sum(sweep.count(left_out) for sweep in self.sweeps), left_out
+        return len(self.literals) + sum(sweep.calls.count(left_out) for sweep in self.sweeps), left_out
 
     def cases(self, *, valid: bool, wanted: Callable[[SweepPlan], bool] | None = None) -> Iterator[Case]:
         """Yield the valid cases, or the others: the two kinds never share a worker. Of sweeps only those that are

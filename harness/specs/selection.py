@@ -230,7 +230,7 @@ class Selection:
         unmatched = [] if self.pairwise else list(self.queries)
         for sweep in self.plan.sweeps if unmatched else ():
             if not self._wants(sweep):
-                left_out[NOT_ASKED] += sweep.count(left_out)
+                left_out[NOT_ASKED] += sweep.calls.count(left_out)
         for valid in (True, False):
             for number, pieces in enumerate(divided(self._planned(left_out, valid=valid), _SHARD_CASES)):
                 mine = self.shard is None or self.shard.holds(number)

@@ -29,6 +29,7 @@ import pytest
 from harness.commands.pytest_plugin.execution import ItemRuns, Wanted
 from harness.commands.pytest_plugin.settings import Settings, is_xdist_worker, settings
 from harness.model.case import Case
+from harness.model.caseid import CaseKey
 from harness.model.errors import HarnessError, NothingRan, TargetUnavailable
 from harness.model.header import Expectation, Header
 from harness.model.result import Result
@@ -39,7 +40,7 @@ from harness.render.text import line, visible
 from harness.run.probe import open_pool
 from harness.specs.expand import Plan, expand
 from harness.specs.reading.load import LoadedSpec, load_specs
-from harness.specs.reading.origins import entry_lines, entry_of
+from harness.specs.reading.origins import entry_lines
 from harness.specs.selection import Selection
 from harness.targets.launches import make_ready
 from harness.targets.target import Target
@@ -70,7 +71,7 @@ class SpecFile(pytest.File):
                 item = CaseItem.from_parent(
                     self, name=name, nodeid=f"{self.nodeid}::{name}"
                 )  # from 9.2 on pytest reads it only so
-                item.case, item.target, item.line = case, target, lines.get(entry_of(case.id), 1)
+                item.case, item.target, item.line = case, target, lines.get(CaseKey.of(case.id).origin, 1)
                 item.own_markers.extend(marks[key])
                 yield item
 

@@ -5,7 +5,6 @@ under a digest of the code, the specs and the expectations that it follows from,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -38,15 +37,9 @@ def _path(question: str) -> Path | None:
     if os.environ.get(VARIABLE):
         return None
     try:
-        total = sha256(question.encode() + digests.code() + digests.files(_own(default_folder())))
+        own = sorted(path for path in default_folder().rglob("*.yaml") if path.is_file())
+        total = sha256(question.encode() + digests.code() + digests.files(own))
     except OSError:  # whoever asks will say what cannot be read
         return None
-    return cache_folder("answers") / f"{_slug(question)}-{total.hexdigest()[:16]}.txt"
-
-
-def _own(folder: Path) -> Iterable[Path]:
-    return sorted(path for path in folder.rglob("*.yaml") if path.is_file())
-
-
-def _slug(question: str) -> str:
-    return "".join(letter for letter in question.partition(" ")[0] if letter.isalnum())
+    slug = "".join(letter for letter in question.partition(" ")[0] if letter.isalnum())
+    return cache_folder("answers") / f"{slug}-{total.hexdigest()[:16]}.txt"

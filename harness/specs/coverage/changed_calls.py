@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -69,7 +70,7 @@ def changed_calls(
     if kind in (kinds.LEFT_OUT, *kinds.NUMBERS) or name not in witness.by_input:
         changed = _without(witness, name) if kind == kinds.LEFT_OUT else _with_number(witness, name, kind)
         if changed is not None:
-            yield from _asked(operator, [changed])
+            yield from _asked(operator, changed)
         return
     own = next(each for each in tensors if each.split(".")[0] == name)
     for arrays in _changes(
@@ -80,16 +81,15 @@ def changed_calls(
         }
         inputs = {each: TensorType(tensor.dtype, tensor.array.shape) for each, tensor in given.items()}
         constants = {each: given[each].array for each in call.constants}
-        yield from _asked(operator, [Witness(case, call._replace(inputs=inputs, constants=constants), given)])
+        yield from _asked(operator, Witness(case, call._replace(inputs=inputs, constants=constants), given))
 
 
-def _asked(operator: Operator, changed: Iterable[Witness]) -> Iterator[tuple[Witness, str | None]]:
-    for each in changed:
-        try:
-            with np.errstate(all="ignore"):
-                yield each, operator.unlike_constants(each.call) or operator.broken(each.call, each.tensors)
-        except _NO_CALL:
-            continue
+def _asked(operator: Operator, changed: Witness) -> Iterator[tuple[Witness, str | None]]:
+    with np.errstate(all="ignore"), suppress(*_NO_CALL):
+        yield (
+            changed,
+            operator.unlike_constants(changed.call) or operator.broken(changed.call, changed.tensors),
+        )
 
 
 def _with_number(witness: Witness, name: str, kind: str) -> Witness | None:

@@ -5,7 +5,6 @@ An entry applies to a target if every condition of its `when` holds there.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +22,7 @@ from harness.specs.expectations.target_expectations import Located, TargetExpect
 from harness.specs.reading import source
 from harness.specs.reading.load import default_folder, parsed, yaml_files
 from harness.specs.reading.problems import validation_problems
-from harness.specs.reading.schema_types import DIALECT
+from harness.specs.reading.schema_types import json_schema
 from harness.specs.reading.source import shown
 
 _FILE = TypeAdapter(tuple[Entry, ...], config=ConfigDict(defer_build=True))
@@ -32,7 +31,7 @@ _FILE = TypeAdapter(tuple[Entry, ...], config=ConfigDict(defer_build=True))
 def expectations_json_schema() -> str:
     """Return the JSON Schema of an expectations file, for editors, as the text of
     `docs/expectations.schema.json`."""
-    return json.dumps({"$schema": DIALECT} | _FILE.json_schema() | {"title": "Expectations"}, indent=2) + "\n"
+    return json_schema(_FILE.json_schema(), "Expectations")
 
 
 @dataclass(frozen=True)

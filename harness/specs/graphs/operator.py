@@ -14,8 +14,9 @@ from harness.model import onnx_schemas
 from harness.model.case import DEPLOYMENTS, Tensor, Value
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.operators import OPERATORS, elements
-from harness.operators.base import UNKNOWN, Call, Entropy, Family, Operator, Shape, Undefined, ValueKind
+from harness.operators import OPERATORS
+from harness.operators.base import UNKNOWN, Call, Operator, Shape, Undefined
+from harness.operators.computing import Computing
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.pattern import FilledGraph, Pattern, Unfit
 
@@ -26,18 +27,8 @@ _SAMPLE = "opencl"
 """The arithmetic in which outputs are inferred; their types and shapes are the same in any."""
 
 
-class GraphFamily(Family):
+class GraphFamily(Computing):
     """Graphs of several operators: elements of any kind, outputs as the composition gives them."""
-
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        return elements.ELEMENT_KINDS
-
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        return elements.applies(kind, call.inputs[name].dtype)
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        taken = call.inputs[name]
-        return elements.choose(kind, taken.dtype, taken.shape, entropy)
 
     def elements_of(self, case_id: str) -> str:
         """Return the id without the level of optimisation and the deployment: all compute with the same elements."""

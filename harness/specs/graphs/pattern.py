@@ -117,10 +117,6 @@ class Pattern:
             else named
         )
 
-    def type_of(self, name: str, types: Mapping[str, str]) -> str:
-        """Return the element type that a type parameter stands for, or that is named."""
-        return types.get(name, name)
-
     def types(self, inputs: Mapping[str, str]) -> dict[str, str]:
         """Return the element type of each type parameter by those of inputs; its first where no input has it."""
         found = {name: listed[0] for name, listed in self.spec.types.items()}
@@ -172,7 +168,7 @@ class Pattern:
     ) -> dict[str, Tensor]:
         first, found = next(iter(self.spec.types), "float32"), {}
         for name, constant in constants.items():
-            dtype = self.type_of(constant.type or first, types)
+            dtype = types.get(constant.type or first, constant.type or first)
             values = _filled_in(constant.values, given)
             found[name] = Tensor(dtype, literals.to_array(dtype, values, constant.shape))
         return found
@@ -186,7 +182,7 @@ class Pattern:
             self._constants(graph.constants, given, types),
             given["constants"] == "node",
             graph.inputs,
-            {name: self.type_of(each, types) for name, each in graph.types.items()},
+            {name: types.get(each, each) for name, each in graph.types.items()},
         )
 
     def _node(

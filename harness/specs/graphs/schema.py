@@ -3,14 +3,12 @@ vary."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from harness.specs.reading.entry_schema import LiteralCase
 from harness.specs.reading.schema_types import (
-    DIALECT,
     Alternatives,
     AttributeValue,
     Dtype,
@@ -21,6 +19,7 @@ from harness.specs.reading.schema_types import (
     Shape,
     Strict,
     Text,
+    json_schema,
     refuse,
 )
 
@@ -151,8 +150,7 @@ class GraphSpec(Strict):
 
 def graph_json_schema() -> str:
     """Return the JSON Schema of a spec of a graph, for editors, as the text of `docs/graph.schema.json`."""
-    schema = {"$schema": DIALECT} | GraphSpec.model_json_schema() | {"title": "Graph spec"}
-    return json.dumps(schema, indent=2) + "\n"
+    return json_schema(GraphSpec.model_json_schema(), "Graph spec")
 
 
 if __name__ == "__main__":

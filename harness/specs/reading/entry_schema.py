@@ -259,15 +259,24 @@ class Cover(Strict):
     forbid: tuple[Forbidden, ...] = ()
 
 
-class Sweep(SpecEntry):
+class _WithInputs(Strict):
+    """An entry of which each key that is no field is an input of the operator."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, SweepInput] = Field(init=False)
+
+    @property
+    def inputs(self) -> dict[str, SweepInput]:
+        """What is given of each input that is named."""
+        return self.__pydantic_extra__
+
+
+class Sweep(SpecEntry, _WithInputs):
     """Alternatives for every part of a case; a key that is no field is an input of the operator.
 
     Of their product either all is kept, or with `cover` few cases that show every pair of alternatives together, at
     most `budget`.
     """
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, SweepInput] = Field(init=False)
 
     attributes: dict[str, AttributeValue] = {}
     cover: Cover | None = None
@@ -275,28 +284,15 @@ class Sweep(SpecEntry):
     options: SweepOptions = SweepOptions.model_construct()
     directml: SweepDirectml | None = None
 
-    @property
-    def inputs(self) -> dict[str, SweepInput]:
-        """The alternatives of each input that the sweep names."""
-        return self.__pydantic_extra__
 
-
-class Use(Strict):
+class Use(_WithInputs):
     """The sweeps of a family; the other keys given here hold for each of them."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, SweepInput] = Field(init=False)
 
     use: Name
     without: Alternatives[Name] = ()
     opsets: Opsets | None = None
     attributes: dict[str, AttributeValue] = {}
     budget: Annotated[int, Field(ge=1)] | None = None
-
-    @property
-    def inputs(self) -> dict[str, SweepInput]:
-        """What is given of inputs."""
-        return self.__pydantic_extra__
 
 
 def _sweep_or_use(value: object) -> str:

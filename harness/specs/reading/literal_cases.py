@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness.model.case import Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
+from harness.model.case import Case, Options, Tensor, TensorSpec, Validity, Value
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
@@ -62,7 +62,26 @@ def _cases(
         return
     for opset in api.opsets(literal, spec):
         arrays, specs = _inputs(spec, opset, literal)
-        case = _case(spec, operator, literal, opset, options, asked, specs, arrays)
+        known = spec.schema(opset).attributes
+        attributes = {
+            name: typed(known[name].type, value) for name, value in sorted(literal.attributes.items())
+        }
+        case = Case(
+            id=literal_id(operator.name, opset, literal.name, specs, attributes, options)
+            + directml_terms(asked),
+            operator=operator.name,
+            opset=opset,
+            attributes=attributes,
+            inputs=specs,
+            options=options,
+            validity=literal.validity,
+            rule=literal.rule,
+            source=literal.source,
+            literals=arrays,
+            lowers_to=spec.directml,
+            directml=asked,
+            uses=literal.uses,
+        )
         try:
             call = call_of(case)
         except Unfit as error:
@@ -117,35 +136,6 @@ def _inputs(
             arrays.append(array)
             specs.append(TensorSpec(name, given.dtype, shape, given.fill or "literal"))
     return tuple(arrays), tuple(specs)
-
-
-def _case(
-    spec: LoadedSpec,
-    operator: Operator,
-    literal: LiteralCase,
-    opset: int,
-    options: Options,
-    asked: DirectmlOptions | None,
-    specs: tuple[TensorSpec, ...],
-    arrays: tuple[Array | None, ...],
-) -> Case:
-    known = spec.schema(opset).attributes
-    attributes = {name: typed(known[name].type, value) for name, value in sorted(literal.attributes.items())}
-    return Case(
-        id=literal_id(operator.name, opset, literal.name, specs, attributes, options) + directml_terms(asked),
-        operator=operator.name,
-        opset=opset,
-        attributes=attributes,
-        inputs=specs,
-        options=options,
-        validity=literal.validity,
-        rule=literal.rule,
-        source=literal.source,
-        literals=arrays,
-        lowers_to=spec.directml,
-        directml=asked,
-        uses=literal.uses,
-    )
 
 
 def _documented(spec: LoadedSpec, literal: LiteralCase, call: Call) -> tuple[Array | None, ...] | None:

@@ -8,9 +8,8 @@ import msgspec
 from harness.model.caseid import CaseKey
 from harness.model.header import Origin
 from harness.specs.expand import Plan
-from harness.specs.reading.entry_schema import Sweep
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.family_sweeps import family_sweeps
+from harness.specs.sweeps.family_sweeps import sweeps_in
 
 
 def entry_lines(spec: LoadedSpec) -> dict[str, int]:
@@ -20,26 +19,15 @@ def entry_lines(spec: LoadedSpec) -> dict[str, int]:
     Of the sweeps of a family it is the line of the `use`.
     """
     lines = spec.source.lines
-    if spec.graph is not None:
-        found = {f"case={case.name}": lines["cases", number] for number, case in enumerate(spec.model.cases)}
-        return found | {
-            f"sweep={sweep.name}": lines["sweeps", number]
-            for number, sweep in enumerate(spec.graph.spec.sweeps)
-        }
     found = {f"case={case.name}": lines["cases", number] for number, case in enumerate(spec.model.cases)}
-    for number, entry in enumerate(spec.model.sweeps):
-        sweeps = (
-            [entry]
-            if isinstance(entry, Sweep)
-            else [each for each in family_sweeps(entry.use) if each.name not in entry.without]
-        )
-        found |= {f"sweep={sweep.name}": lines["sweeps", number] for sweep in sweeps}
-    return found
-
-
-def entry_of(case_id: str) -> str:
-    """Return the term with which an id names the entry that its case is from."""
-    return CaseKey.of(case_id).origin
+    names = (
+        [[sweep.name for sweep in sweeps_in(entry)] for entry in spec.model.sweeps]
+        if spec.graph is None
+        else [[sweep.name] for sweep in spec.graph.spec.sweeps]
+    )
+    return found | {
+        f"sweep={name}": lines["sweeps", number] for number, each in enumerate(names) for name in each
+    }
 
 
 def origins(plan: Plan) -> dict[str, Origin]:

@@ -7,12 +7,10 @@ values are in `schema_types`.
 
 from __future__ import annotations
 
-import json
-
 from pydantic import Field, model_validator
 
 from harness.specs.reading.entry_schema import LiteralCase, SweepEntry
-from harness.specs.reading.schema_types import DIALECT, AllOrOpsets, Alternatives, Strict, Text, refuse
+from harness.specs.reading.schema_types import AllOrOpsets, Alternatives, Strict, Text, json_schema, refuse
 
 
 class LowersTo(Strict):
@@ -47,8 +45,7 @@ class Spec(Strict):
 
 def spec_json_schema() -> str:
     """Return the JSON Schema of a spec file, for editors, as the text of `docs/spec.schema.json`."""
-    schema = {"$schema": DIALECT} | Spec.model_json_schema() | {"title": "Operator spec"}
-    return json.dumps(schema, indent=2) + "\n"
+    return json_schema(Spec.model_json_schema(), "Operator spec")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Sequences are tuples, single values where a list is allowed are tuples of one, a
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -28,12 +29,17 @@ from harness.specs.reading.source import shown
 ALL = "all"
 """Stands for every value that the operator allows."""
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 LISTED = "<list>"
 """Tag of the list form of a value that may also be `all`."""
 
 _T = TypeVar("_T")
+
+
+def json_schema(described: dict[str, Any], title: str) -> str:
+    """Return the JSON Schema of a file, for editors, as the text of a file in `docs`."""
+    return json.dumps({"$schema": _DIALECT} | described | {"title": title}, indent=2) + "\n"
 
 
 def refuse(what: str, *, given: str | None = None, allowed: tuple[str, ...] = ()) -> PydanticCustomError:
@@ -67,15 +73,9 @@ def _distinct(values: tuple[_T, ...]) -> tuple[_T, ...]:
     return values
 
 
-def _dtype(name: str) -> str:
+def _dtype(name: str, *words: str) -> str:
     if name not in DTYPES:
-        raise refuse(f"unknown dtype {name!r}", given=name, allowed=tuple(DTYPES))
-    return name
-
-
-def _dtype_or_all(name: str) -> str:
-    if name not in DTYPES:
-        raise refuse(f"unknown dtype {name!r}", given=name, allowed=(ALL, *DTYPES))
+        raise refuse(f"unknown dtype {name!r}", given=name, allowed=(*words, *DTYPES))
     return name
 
 
@@ -105,7 +105,7 @@ FileName = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=120)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _All = Annotated[Literal["all"], Tag("<all>")]
 _Dtypes = Annotated[
-    tuple[Annotated[str, AfterValidator(_dtype_or_all)], ...],
+    tuple[Annotated[str, AfterValidator(lambda name: _dtype(name, ALL))], ...],
     Field(min_length=1),
     AfterValidator(_distinct),
     Tag(LISTED),

@@ -59,19 +59,20 @@ def sweeps_of(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iter
                         ("sweeps", number, "without", place), what, given=name, allowed=sorted(known)
                     )
                 )
-        for sweep in family_sweeps(entry.use):
-            if sweep.name not in entry.without:
-                yield number, _used(spec, operator, entry, sweep)
+        yield from ((number, _used(spec, operator, entry, sweep)) for sweep in sweeps_in(entry))
 
 
 def named_sweeps(spec: Spec) -> Iterator[Sweep]:
-    """Yield the sweeps whose names the cases of a spec carry: its own, and those of the families that it
+    """Return the sweeps whose names the cases of a spec carry: its own, and those of the families that it
     uses, as they stand there."""
-    for entry in spec.sweeps:
-        if isinstance(entry, Sweep):
-            yield entry
-        else:
-            yield from (sweep for sweep in family_sweeps(entry.use) if sweep.name not in entry.without)
+    return (sweep for entry in spec.sweeps for sweep in sweeps_in(entry))
+
+
+def sweeps_in(entry: Sweep | Use) -> list[Sweep]:
+    """Return the sweeps that an entry stands for, as they are written: itself, or those of the family that it uses."""
+    if isinstance(entry, Sweep):
+        return [entry]
+    return [sweep for sweep in family_sweeps(entry.use) if sweep.name not in entry.without]
 
 
 @cache
