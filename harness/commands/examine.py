@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from harness.compile.prepare import with_inputs
 from harness.model import onnx_schemas
 from harness.model.case import Case
 from harness.model.signatures import signature
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.find_case import problem_of
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of, case_inputs
-from harness.targets.execution import Prepared
 
 _HEX = re.compile(r"(?<![\w\"'.])0[xX][0-9a-fA-F]+(?![\w\"'])")
 _ASIDE = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|(?:^|\s)#.*')
@@ -32,15 +31,15 @@ def contradictions(specs: Iterable[LoadedSpec], cases: Iterable[Case]) -> list[s
 
 
 def _of(spec: LoadedSpec, case: Case) -> Iterator[str]:
-    call = call_of(case)
+    prepared = with_inputs(case)
     try:
-        expected = oracle(Prepared(case, call, case_inputs(call, case, 0)), "")
+        expected = oracle(prepared, "")
     except OracleError as error:
         yield problem_of(spec, case, str(error))
         return
     if expected is None:
         return  # the formula says nothing of it
-    if (wrong := contradiction(case, call, expected)) is not None:
+    if (wrong := contradiction(case, prepared.call, expected)) is not None:
         yield problem_of(spec, case, wrong, "output")
 
 

@@ -15,7 +15,7 @@ from harness.model.errors import NothingRan, UsageError
 from harness.model.onnx_schemas import operator_versions
 from harness.operators import OPERATORS
 from harness.render.text import one_line
-from harness.results.summary import count
+from harness.results.summary import count, some
 from harness.run.importing import Import, entries_of, write_specs
 from harness.specs.reading.source import suggestion
 
@@ -83,9 +83,8 @@ def _left_out(done: Import, *, every: bool) -> Iterator[str]:
 
 
 def _few(names: list[str], *, every: bool) -> str:
-    if every or len(names) <= _NAMED:
-        return ", ".join(names)
-    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED:,} more (--all names them)"
+    hint = "" if every or len(names) <= _NAMED else " (--all names them)"
+    return some(names, len(names) if every else _NAMED) + hint
 
 
 def _nothing(source: str, operators: tuple[str, ...]) -> str:

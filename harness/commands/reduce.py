@@ -13,6 +13,7 @@ import msgspec
 
 from harness.commands.options import NamedPath, specs_option, target_option, timeout_option
 from harness.commands.report import writable, write_whole
+from harness.compile.prepare import with_inputs
 from harness.model.case import Case, Validity
 from harness.model.errors import NothingRan, UsageError
 from harness.model.verdict import conforms
@@ -20,12 +21,9 @@ from harness.run.probe import Probe, Probes
 from harness.specs.find_case import find_case
 from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.specs.reading.write import REDUCED_FROM, spec_text
-from harness.specs.sweeps.calls import call_of, case_inputs
-from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.triage.recorded import recorded_failure, recorded_target
 from harness.triage.reduction.reducer import Flaky, ReducedCase, Reducer
-from harness.triage.signature import signature
 
 SECONDS = 300.0
 """How long a search may take; what has not ended by then is as good as ended, or needs another start."""
@@ -112,15 +110,14 @@ def reduce(
 def _without_earlier_call(probes: Probes, case: Case, failing: Probe) -> Case:
     """Return the case without the call that its session runs before; UsageError where it fails only after
     one, which no spec entry of a single case can ask for."""
-    call = call_of(case)
     alone = msgspec.structs.replace(
         case,
         id=case.id.replace(f";after={case.options.after}", ""),
         options=msgspec.structs.replace(case.options, after=None),
-        literals=tuple(tensor.array for tensor in case_inputs(call, case, probes.seed)),
+        literals=tuple(tensor.array for tensor in with_inputs(case, probes.seed).inputs),
     )
     probe = probes.one(alone)
-    if signature(probe.judgement, probe.execution) != signature(failing.judgement, failing.execution):
+    if probe.signature != failing.signature:
         raise UsageError(
             f"{case.id}: fails only after another call in its session (after={case.options.after}), which reduce does not keep; "
             "harness repro carries both calls"
@@ -153,8 +150,6 @@ def reduce_case(
             raise UsageError(
                 f"{case.id} does not conform on {conforming.target.name} either ({there.value}): name a target without the defect"
             )
-    call = call_of(case)
-    inputs = case_inputs(call, case, probes.seed)
     live = sys.stderr.isatty()
     told = monotonic()
 
@@ -167,7 +162,8 @@ def reduce_case(
             told = monotonic()
             click.echo(said, err=True)
 
-    reducer = Reducer(probes, Prepared(case, call, inputs), spec, progress, conforming, seconds)
+    prepared = with_inputs(case, probes.seed)
+    reducer = Reducer(probes, prepared, spec, progress, conforming, seconds)
     found = reducer.reduce()
     if live:
         click.echo("\r\x1b[K", err=True, nl=False)

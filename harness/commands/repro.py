@@ -18,7 +18,6 @@ from harness.commands.options import (
     timeout_option,
 )
 from harness.commands.reduce import FLAKY, reduce_case
-from harness.compile.graphs import compile_case
 from harness.compile.prepare import by_graph
 from harness.model.case import Case
 from harness.model.caseid import parse
@@ -35,8 +34,6 @@ from harness.specs.expand import expand
 from harness.specs.find_case import spec_of
 from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.specs.reading.write import reduced_from, spec_text
-from harness.specs.sweeps.calls import call_of, case_inputs
-from harness.specs.sweeps.sessions import earlier_case
 from harness.targets.execution import Prepared
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target
@@ -48,7 +45,6 @@ from harness.triage.reduction.reducer import Flaky
 from harness.triage.repro.failure import Failure, SessionSettings
 from harness.triage.repro.folder import write_repro
 from harness.triage.repro.onnx_alone import ask_onnx
-from harness.triage.signature import signature
 
 _LARGEST = 4 << 20
 """Bytes of a reduced case or a table of releases."""
@@ -177,7 +173,7 @@ def _failure(
             if not redraw:
                 commands = [*commands, f"harness reduce {shlex.quote(origin)} -t {shlex.quote(target.name)}"]
         probe = probes.fresh(case)
-        now = signature(probe.judgement, probe.execution)
+        now = probe.signature
         info = target_info(target, probes.hello, probes.runtime)
         memory = probes.memory(probe)
         culprit = probes.culprit(probe)
@@ -216,12 +212,8 @@ def _failure(
 
 def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failure:
     case, result = record.case, record.result
-    call = call_of(case)
-    inputs = case_inputs(call, case, record.header.seed)
     info: TargetInfo = record.header.targets[result.target]
     memory = result.memory if isinstance(result.memory, Memory) else None
-    earlier = earlier_case(case)
-    before = None if earlier is None else case_inputs(earlier[1], earlier[0], record.header.seed)
     found = signature_of(result.outcome, result.stage or "run", result.error, result.diff)
     options = {
         key: value
@@ -230,10 +222,7 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
     }
     session = SessionSettings(info.provider, options, session_config(target), session_threads(target))
     directml = target.provider == DIRECTML
-    if directml:
-        ((graph, (prepared,)),) = by_graph([case], record.header.seed, DIRECTML)
-    else:
-        graph, prepared = compile_case(case, call, inputs), Prepared(case, call, inputs, before=before)
+    ((graph, (prepared,)),) = by_graph([case], record.header.seed, target.provider)
     return Failure(
         prepared,
         graph,

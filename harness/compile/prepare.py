@@ -121,6 +121,12 @@ class _Alike:
         )
 
 
+def with_inputs(case: Case, seed: int = 0) -> Prepared:
+    """Return a case with its call and its inputs alone."""
+    call = call_of(case)
+    return Prepared(case, call, case_inputs(call, case, seed))
+
+
 def _same_type(one: TensorSpec, other: TensorSpec) -> bool:
     return (
         one.shape == other.shape

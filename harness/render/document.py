@@ -11,13 +11,12 @@ from typing import Any, Literal, NamedTuple
 
 from harness.model.header import Header
 from harness.render import text
-from harness.results.summary import Tone, target_facts
+from harness.results.summary import MARKS, Tone, target_facts
 
 Style = Literal["", "bold", "soft", "good", "bad", "warn"]
 FORMATS = ("terminal", "markdown", "html")
 line = partial(text.line, options=True)
 """Make a text of a document one line; two targets that are compared may differ in the path of an option alone."""
-MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
 class Span(NamedTuple):

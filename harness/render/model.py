@@ -34,7 +34,7 @@ from harness.render.terminal import details
 from harness.render.text import line
 from harness.results.defects import release_words, releases
 from harness.results.model_report import ENDLESS, DefectOfCalls, ModelView, RegionRow, WholeRun
-from harness.results.summary import count
+from harness.results.summary import count, some
 from harness.results.support import LOWERS_TO_DIRECTML
 
 _REPORTED = ("-o", "bug", "--redraw", "--reduce")
@@ -111,8 +111,7 @@ def sentence(view: ModelView) -> str:
         ended = len(view.report.ended)
         other.append(f"{count(ended, 'model')} {'do' if ended > 1 else 'does'} not run on the CPU")
     models = [name.rpartition("/")[2] for name in view.report.models]
-    more = f" and {len(models) - _NODES:,} more" if len(models) > _NODES else ""
-    names = f"{', '.join(models[:_NODES])}{more}"
+    names = some(models, _NODES)
     said = [f"{names}: right on {', '.join(right)}"] if right else [names]
     return ("; " if right else ": ").join([*said, *(["; ".join(other)] if other else [])])
 
@@ -231,8 +230,7 @@ def _finding(view: ModelView, target: str, calls: Sequence[int]) -> Item:
     row, nodes = view.report.calls[call], [name for each in calls for name in view.nodes_of(each)]
     result = view.results[target, row.case]
     known = view.known(result)
-    more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
-    remarks = [Remark(f"node{'s' * (len(nodes) > 1)}: {', '.join(nodes[:_NODES])}{more}")]
+    remarks = [Remark(f"node{'s' * (len(nodes) > 1)}: {some(nodes, _NODES)}")]
     remarks.append(Remark("; ".join(details(result))))
     remarks += _known_as(known)
     if not (isinstance(result.error, Error) and result.error.class_ == NOT_EXPRESSIBLE):

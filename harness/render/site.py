@@ -35,7 +35,7 @@ from harness.results.history.site import CaseStory, OperatorRow, Site, StoryGrou
 from harness.results.history.summary import at, headline, sentence
 from harness.results.level_table import telling_number
 from harness.results.numbering import Numbering
-from harness.results.summary import count, target_facts
+from harness.results.summary import count, some, target_facts
 from harness.results.tables import short_names
 
 _SINCE = 3
@@ -116,13 +116,12 @@ def findings_document(site: Site) -> Document:
 
 def _item(defect: _Defect) -> Item:
     entry = min((story.newest for _, story in defect.stories), key=lambda newest: newest.entry is None).entry
-    operators = ", ".join(sorted(defect.operators)[:_OPERATORS])
-    more = len(defect.operators) - _OPERATORS
+    operators = some(sorted(defect.operators), _OPERATORS)
     case, smallest = min(defect.stories, key=lambda each: (len(each[0]), each[0]))
     title = entry.name if entry else "no entry explains it"
     tag = "unexpected" if defect.red else "correct again" if defect.over else ""
     return Item(
-        f"{len(defect.stories):,} × {operators}{f' and {more:,} more' if more > 0 else ''}: {title}",
+        f"{len(defect.stories):,} × {operators}: {title}",
         list(_remarks(defect, case, smallest)),
         tag=tag,
     )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness.model.verdict import DEFECTS, Reading, Verdict
+from harness.results.summary import some
 from harness.results.tables import Tables
 from harness.results.tally import state_of
 from harness.results.unexpected import UnexpectedKind
@@ -31,13 +32,13 @@ class DefectLine(NamedTuple):
     operators: tuple[str, ...]
     reading: Reading
     cases: int
-    unexpected: bool
-    since: str
-    mended: str
-    link: str
-    example: str
-    target: str
-    number: int | None
+    unexpected: bool = False
+    since: str = ""
+    mended: str = ""
+    link: str = ""
+    example: str = ""
+    target: str = ""
+    number: int | None = None
     everywhere: bool = False
     """Whether its entry holds in every release."""
     kind: UnexpectedKind | None = None
@@ -47,19 +48,20 @@ class DefectLine(NamedTuple):
     @property
     def operator(self) -> str:
         """Name the operators, the most frequent first, as far as a line holds them."""
-        return _named(self.operators)
+        return some(self.operators, _NAMED)
 
     @property
     def where(self) -> str:
         """Name the targets, the most frequent first, as far as a line holds them."""
-        return _named(self.targets)
+        return some(self.targets, _NAMED)
 
     @property
     def state(self) -> str:
         """Return the standing of the defect: `unexpected`, `since 1.24, mended in 1.28`."""
-        said = ["unexpected"] * self.unexpected
-        said += [f"since {self.since}"] * bool(self.since) + [f"mended in {self.mended}"] * bool(self.mended)
-        return ", ".join(said) or ("every release" if self.everywhere else "")
+        if self.unexpected:
+            return "unexpected"
+        known = self.since or self.mended or self.everywhere
+        return release_words(self.since, self.mended) if known else ""
 
 
 def defects(tables: Tables) -> list[DefectLine]:
@@ -83,13 +85,9 @@ def defects(tables: Tables) -> list[DefectLine]:
                 (kind.operator,),
                 reading,
                 group.number,
-                True,
-                "",
-                "",
-                "",
-                group.example.case,
-                kind.target,
-                None,
+                unexpected=True,
+                example=group.example.case,
+                target=kind.target,
                 kind=kind,
                 targets=(kind.target,),
             )
@@ -109,14 +107,13 @@ def defects(tables: Tables) -> list[DefectLine]:
                 _frequent(found.operators),
                 found.reading,
                 found.results,
-                False,
-                since,
-                mended,
-                found.entry.link,
-                example,
-                target,
-                found.number,
-                found.entry.releases == {},
+                since=since,
+                mended=mended,
+                link=found.entry.link,
+                example=example,
+                target=target,
+                number=found.number,
+                everywhere=found.entry.releases == {},
                 targets=_frequent(found.targets),
             )
         )
@@ -127,12 +124,6 @@ def _frequent(found: Counter[str]) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: (-found[name], name)))
 
 
-def _named(names: tuple[str, ...]) -> str:
-    more = len(names) - _NAMED
-    named = ", ".join(names[: _NAMED if more > 0 else None])
-    return f"{named} and {more} more" if more > 0 else named
-
-
 def _without_entry(tables: Tables, known: list[DefectLine]) -> list[DefectLine]:
     """Return the known deviations that no entry of the run file explains."""
     total = tables.tally()
@@ -141,7 +132,7 @@ def _without_entry(tables: Tables, known: list[DefectLine]) -> list[DefectLine]:
     for reading in DEFECTS:
         rest = total.known(reading) - sum(each.cases for each in known if each.reading is reading)
         if rest > 0:
-            rows.append(DefectLine(title, (), reading, rest, False, "", "", "", "", "", None))
+            rows.append(DefectLine(title, (), reading, rest))
     return rows
 
 

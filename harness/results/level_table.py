@@ -191,7 +191,7 @@ def overview(tables: Tables) -> list[OverviewRow]:
     kinds: dict[str, dict[tuple[object, ...], bool]] = {}
     for (operator, validity, *kind), tally in tables.by("operator", "validity", "dtype", "rank").items():
         if validity is not Validity.INVALID:
-            found = kinds.setdefault(str(operator), {})
+            found = kinds.setdefault(operator, {})
             found[tuple(kind)] = found.get(tuple(kind), False) or tally.run > 0
     rows = [
         OverviewRow(

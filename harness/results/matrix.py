@@ -53,16 +53,8 @@ def _cells(
 ) -> dict[tuple[str, str], dict[tuple[str, int], MatrixCell]]:
     """Sum valid cases over every opset, by operator and target."""
     found: dict[tuple[str, str], dict[tuple[str, int], tuple[Tally, set[str]]]] = {}
-    for key, tally in tables.by(
-        "operator", "target", rows_are, "rank", "level", validity=Validity.VALID, **where
-    ).items():
-        operator, target, row, rank, level = (
-            str(key[0]),
-            str(key[1]),
-            str(key[2]),
-            int(str(key[3])),
-            str(key[4]),
-        )
+    cells = tables.by("operator", "target", rows_are, "rank", "level", validity=Validity.VALID, **where)
+    for (operator, target, row, rank, level), tally in cells.items():
         if row:
             total, levels = found.setdefault((operator, target), {}).setdefault((row, rank), (Tally(), set()))
             total.include(tally)
@@ -70,9 +62,9 @@ def _cells(
     return {
         of: {
             place: MatrixCell(tally, tuple(sorted(levels, key=level_key)))
-            for place, (tally, levels) in cells.items()
+            for place, (tally, levels) in places.items()
         }
-        for of, cells in found.items()
+        for of, places in found.items()
     }
 
 

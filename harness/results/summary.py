@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -40,7 +40,7 @@ _CHANGED = {
 }
 """What differs from an earlier run, or an entry, without turning the run red."""
 _INEXPRESSIBLE = f'"class":"{NOT_EXPRESSIBLE}"'.encode()
-_MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
+MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
 class Note(NamedTuple):
@@ -67,7 +67,7 @@ class Summary(NamedTuple):
     @property
     def mark(self) -> str:
         """A sign beside the colour."""
-        return _MARKS[self.tone]
+        return MARKS[self.tone]
 
 
 def count(number: int, one: str, many: str = "") -> str:
@@ -315,6 +315,12 @@ def _judged(against: Against, targets: tuple[str, ...]) -> str:
     if against.differing:
         said += f" Other {' and '.join(against.differing)} than then: a change need not be the target's."
     return said
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """Name the first of some names, and count the others."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def _listed(names: Iterable[str]) -> str:

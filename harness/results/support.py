@@ -69,16 +69,10 @@ def support(tables: Tables) -> list[Support]:
     levels: dict[tuple[object, ...], dict[str, Tally]] = {}
     fields = ("operator", "opset", "target", "dtype", "types")
     for leaf, tally in tables.by(*fields, "level", validity=Validity.VALID, variant="").items():
-        levels.setdefault(leaf[:-1], {})[str(leaf[-1])] = tally
+        levels.setdefault(leaf[:-1], {})[leaf[-1]] = tally
     joined: dict[tuple[object, ...], list[tuple[int, str, str, Tally]]] = {}
     for key, total in tables.by(*fields, validity=Validity.VALID, variant="").items():
-        operator, opset, target, dtype, types = (
-            str(key[0]),
-            int(str(key[1])),
-            str(key[2]),
-            str(key[3]),
-            str(key[4]),
-        )
+        operator, opset, target, dtype, types = key
         if not dtype:
             continue
         info = tables.header.targets[target]
@@ -137,12 +131,12 @@ def kernels_by_type(tables: Tables) -> list[TypeKernels]:
     for (dtype, operator, target), tally in found.items():
         if not dtype:
             continue
-        row = rows.setdefault(str(dtype), TypeKernels(str(dtype), dict(zero), dict(zero), 0))
-        seen.setdefault(row.dtype, set()).add(str(operator))
+        row = rows.setdefault(dtype, TypeKernels(dtype, dict(zero), dict(zero), 0))
+        seen.setdefault(row.dtype, set()).add(operator)
         if target not in zero:
             continue
-        row.kernels[str(target)] += _by_kernel(tally)
-        row.functions[str(target)] += 0 < tally.functions == _taken(tally)
+        row.kernels[target] += _by_kernel(tally)
+        row.functions[target] += 0 < tally.functions == _taken(tally)
     return [
         row._replace(operators=len(seen[name]))
         for name, row in sorted(rows.items(), key=lambda item: dtype_key(item[0]))

@@ -92,7 +92,7 @@ def _row(tables: Tables, operator: str, target: str, known: Sequence[KnownHere],
     where = {"operator": operator, "target": target, "validity": Validity.VALID, "variant": ""}
     info = tables.header.targets[target]
     tally = tables.tally(**where)
-    opsets = sorted(int(str(opset)) for (opset,) in tables.by("opset", **where))
+    opsets = sorted(opset for (opset,) in tables.by("opset", **where))
     kernels: dict[str, set[int]] = {}
     for row in support(tables):
         if (row.operator, row.target) == (operator, target):
@@ -102,7 +102,7 @@ def _row(tables: Tables, operator: str, target: str, known: Sequence[KnownHere],
         f"{word} ({', '.join(map(str, sorted(kernels[word])))})" if several else word
         for word in sorted(kernels)
     ]
-    by_level = {str(level): each.selected for (level,), each in tables.by("level", **where).items()}
+    by_level = {level: each.selected for (level,), each in tables.by("level", **where).items()}
     return SupportRow(
         operator,
         tuple(opsets),

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -235,11 +235,11 @@ class Tables:
                 found[state.target] += number
         return found
 
-    def by(self, *fields: str, **where: object) -> dict[tuple[object, ...], Tally]:
+    def by(self, *fields: str, **where: object) -> dict[tuple[Any, ...], Tally]:
         """Sum the cells whose fields equal `where`, grouped by the named fields of `Cell`."""
         places = [Cell._fields.index(field) for field in fields]
         wanted = [(Cell._fields.index(field), value) for field, value in where.items()]
-        sums: dict[tuple[object, ...], Tally] = {}
+        sums: dict[tuple[Any, ...], Tally] = {}
         for cell, tally in self.cells.items():
             if all(cell[place] == value for place, value in wanted):
                 key = tuple([cell[place] for place in places])

@@ -22,6 +22,7 @@ import numpy as np
 
 from harness.compile.backend_folders import ExportedTest, write_test
 from harness.compile.graphs import compile_case
+from harness.compile.prepare import with_inputs
 from harness.model.case import Case, Tensor, Validity
 from harness.model.caseid import CaseKey
 from harness.model.dtypes import DTYPES
@@ -29,8 +30,6 @@ from harness.model.errors import UsageError
 from harness.model.expected import Approx, Exact, Expected, OfLaw, nearest
 from harness.model.float_formats import FORMATS, Float64, decode
 from harness.run.oracle import OracleError, oracle
-from harness.specs.sweeps.calls import call_of, case_inputs
-from harness.targets.execution import Prepared
 
 _SLACK = 4
 """Roundings of the comparison itself, in the type of the output."""
@@ -185,10 +184,9 @@ def _refusal(case: Case) -> str | None:
 
 def _export(case: Case, folder: Path, seed: int, done: Export) -> str | None:
     """Write one case; return why it is left out, None if it is written."""
-    call = call_of(case)
-    inputs = case_inputs(call, case, seed)
-    prepared = Prepared(case, call, inputs)
-    graph = compile_case(case, call, inputs)
+    prepared = with_inputs(case, seed)
+    inputs = prepared.inputs
+    graph = compile_case(case, prepared.call, inputs)
     if graph.maps or graph.optionals:
         return "files of test data hold no map" if graph.maps else "its inputs or outputs are optionals"
     try:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from harness.compile.backend_folders import BackendTest
 from harness.compile.decompile import case_of
+from harness.compile.prepare import with_inputs
 from harness.compile.protos import LeftOut
 from harness.model.case import Case
 from harness.model.caseid import CaseKey
@@ -28,8 +29,6 @@ from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs, own_spec
 from harness.specs.reading.source import MAX_BYTES, MAX_VALUES
 from harness.specs.reading.write import entry_lines, spec_file
-from harness.specs.sweeps.calls import call_of, case_inputs
-from harness.targets.execution import Prepared
 
 LARGEST = 10_000
 """Elements of a case, inputs and outputs together, that are written out."""
@@ -99,9 +98,8 @@ def _check(case: Case) -> None:
     number = sum(array.size for array in arrays)
     if number > LARGEST:
         raise LeftOut(f"more than {LARGEST:,} elements", f"{number:,}")
-    call = call_of(case)
     try:
-        expected = oracle(Prepared(case, call, case_inputs(call, case, 0)), "")
+        expected = oracle(with_inputs(case), "")
     except OracleError as error:
         if isinstance(error.__cause__, Undefined):
             raise LeftOut("a result that ONNX leaves open", str(error.__cause__)) from error
@@ -209,8 +207,8 @@ def _text(operator: str, entries: Sequence[ImportedEntry], comment: str) -> str:
 def _judge(path: Path, done: Import) -> None:
     """Hold what the written file documents against the oracle."""
     for case in expand(load_specs([path])):
-        call = call_of(case)
-        expected = oracle(Prepared(case, call, case_inputs(call, case, 0)), "")
-        agrees = expected is not None and contradiction(case, call, expected) is None
+        prepared = with_inputs(case)
+        expected = oracle(prepared, "")
+        agrees = expected is not None and contradiction(case, prepared.call, expected) is None
         name = f"{case.operator} {CaseKey.of(case.id).origin.partition('=')[2]}"
         (done.agreeing if agrees else done.contradicting).append(name)

@@ -14,6 +14,7 @@ from harness.compile.prepare import by_graph
 from harness.model.case import Case, Validity
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.result import Memory
+from harness.model.signature import Signature, signature_of
 from harness.model.transformers import TRANSFORMERS
 from harness.run.held_back import WrongGraph, culprits, over_patterns, worth
 from harness.run.judge import Judgement, judge
@@ -32,6 +33,12 @@ class Probe(NamedTuple):
     graph: Graph
     execution: Execution
     judgement: Judgement
+
+    @property
+    def signature(self) -> Signature:
+        """By which reduce, repro and the fuzzer tell whether two cases fail alike."""
+        judgement = self.judgement
+        return signature_of(judgement.outcome, self.execution.stage, judgement.error, judgement.diff)
 
 
 class Probes:

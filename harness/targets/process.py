@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from harness.targets.programs import how_ended
 from harness.targets.scratch import Scratch
 from harness.targets.starting import ORPHANED, ForkedWorker, ForkServer, started
 from harness.worker.worker import IDLE, LOADING, PROGRESS
@@ -153,12 +154,7 @@ class WorkerProcess:
         self._close()
         if code == ORPHANED:
             return LOST
-        if code < 0:
-            try:
-                return signal.Signals(-code).name
-            except ValueError:
-                return f"signal {-code}"
-        return f"exit code {code}"
+        return how_ended(code)
 
     def kill(self) -> None:
         """End the worker and everything it started, at once."""

@@ -80,16 +80,11 @@ def parse_target(text: str) -> Target:
     allowed = (*_OPTIONS[name], "python") if host else _OPTIONS[name]
     options: dict[str, str] = {}
     for pair in pairs:
-        key, equals, value = pair.partition("=")
         if pair.partition("@")[0] in PROVIDERS:
             raise UsageError(
                 f"target {text!r}: give each target an option of its own: {' '.join(f'-t {each}' for each in text.split(','))}"
             )
-        if not equals or not value or key not in allowed or key in options:
-            raise UsageError(
-                f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in allowed)}"
-            )
-        options[key] = value
+        key, value = _option(text, pair, options, allowed)
         pattern, meaning = _VALUES.get(key, (".+", ""))
         if not re.fullmatch(pattern, value):
             raise UsageError(f"target {shown(text)!r}: {key} is {meaning}, not {shown(value)!r}")
@@ -101,6 +96,17 @@ def parse_target(text: str) -> Target:
     return Target(
         text, PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host
     )
+
+
+def _option(text: str, pair: str, options: dict[str, str], allowed: Sequence[str]) -> tuple[str, str]:
+    """Add an option of a target to others, and return it; `option.KEY` stands for any option of a provider's own."""
+    key, equals, value = pair.partition("=")
+    own = key.startswith(plugins.OPTION) and key != plugins.OPTION and f"{plugins.OPTION}KEY" in allowed
+    if not equals or not value or not (own or key in allowed) or key in options:
+        known = ", ".join(f"{each}=…" for each in allowed)
+        raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {known}")
+    options[key] = value
+    return key, value
 
 
 def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
@@ -115,12 +121,7 @@ def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
     allowed = plugins.OPTIONS if project is None else plugins.OPTIONS[:1]
     options: dict[str, str] = {}
     for pair in pairs:
-        key, equals, value = pair.partition("=")
-        own = key.startswith(plugins.OPTION) and key != plugins.OPTION
-        if not equals or not value or not (own or key in allowed) or key in options:
-            known = ", ".join(f"{each}=…" for each in (*allowed, f"{plugins.OPTION}KEY"))
-            raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {known}")
-        options[key] = value
+        _option(text, pair, options, (*allowed, f"{plugins.OPTION}KEY"))
     provider = options.get("provider") if project is None else project.provider
     if provider in PROVIDERS.values():
         raise UsageError(

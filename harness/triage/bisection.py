@@ -27,7 +27,6 @@ from harness.targets.runtimes import environments, wanted_release
 from harness.targets.target import Target, session_config
 from harness.targets.windows import releases
 from harness.triage.repro.failure import Failure
-from harness.triage.signature import signature
 
 AXES = {"onnxruntime": "cpu", "directml": "dml"}
 """What can be bisected over, and the target whose release that chooses."""
@@ -127,7 +126,7 @@ class Measure:
             elif judgement.outcome in _SAYS_NOTHING:
                 left_out[": ".join(filter(None, (judgement.outcome.value, *_what(probe))))] += 1
             else:
-                found_so = signature(judgement, probe.execution)
+                found_so = probe.signature
                 seen[case.id] = Seen(
                     case.validity, judgement.outcome, *_what(probe), found_so.stage, found_so.difference
                 )

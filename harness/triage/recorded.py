@@ -14,6 +14,7 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.compile.prepare import with_inputs
 from harness.model.case import Case
 from harness.model.errors import NothingRan, UsageError
 from harness.model.header import Header
@@ -28,7 +29,6 @@ from harness.specs.expand import Plan, expand
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.find_case import spec_of
 from harness.specs.reading.load import LoadedSpec, load_specs
-from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.registry import parse_target, started_by
 from harness.targets.target import Target
 
@@ -157,7 +157,7 @@ def _same_inputs(kept: Path, case: Case, seed: int) -> bool:
     arrays = load_arrays(kept)
     if arrays is None:
         return False
-    inputs = case_inputs(call_of(case), case, seed)
+    inputs = with_inputs(case, seed).inputs
     for spec, tensor in zip(case.inputs, inputs, strict=True):
         name = f"input_{spec.name}"
         if (

@@ -23,7 +23,6 @@ from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps.calls import call_of
 from harness.targets.execution import Prepared
 from harness.triage.reduction.candidate import Subject
-from harness.triage.signature import signature
 
 _FEW = 1
 """Elements up to which a constant of a graph says what is computed, not a user's numbers."""
@@ -43,7 +42,7 @@ def redrawn(probes: Probes, case: Case, spec: LoadedSpec) -> RedrawnCase:
     """Return a case that fails in the same way with as few of its own numbers as possible: first none of
     them, then tensor by tensor."""
     first = probes.fresh(case)
-    wanted = signature(first.judgement, first.execution)
+    wanted = first.signature
     tensors, make = _tensors(first.prepared.inputs, case, spec)
     generator = np.random.default_rng(probes.seed)
     drawn = {name: _like(tensor, generator) for name, tensor in tensors.items()}
@@ -52,8 +51,7 @@ def redrawn(probes: Probes, case: Case, spec: LoadedSpec) -> RedrawnCase:
         made = make(changed)
         if made is None:
             return False
-        found = probes.fresh(made[0])
-        return signature(found.judgement, found.execution) == wanted
+        return probes.fresh(made[0]).signature == wanted
 
     changed = drawn
     if not alike(drawn):

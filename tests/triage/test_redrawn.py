@@ -33,14 +33,11 @@ class Needing:
         held = None if self._position is None else inputs[self._position].array.tobytes()
         self._first = held if self._first is None else self._first
         prepared = Prepared(case, call_of(case), inputs)
-        return SimpleNamespace(prepared=prepared, judgement=held == self._first, execution=None)
+        return SimpleNamespace(prepared=prepared, signature=held == self._first)
 
 
 @pytest.mark.parametrize(("needed", "kept"), [(None, ()), (0, ("A",)), (1, ("B",))])
-def test_what_the_failure_needs_stays(
-    monkeypatch: pytest.MonkeyPatch, needed: int | None, kept: tuple[str, ...]
-) -> None:
-    monkeypatch.setattr(redrawn, "signature", lambda judgement, _: judgement)
+def test_what_the_failure_needs_stays(needed: int | None, kept: tuple[str, ...]) -> None:
     plan = expand(load_specs([SPECS / "Mul.yaml"]))
     case = next(case for case in plan if case.id.endswith("A=float32[3];B=float32[3]"))
     before = case_inputs(call_of(case), case, 0)

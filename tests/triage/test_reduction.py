@@ -29,7 +29,6 @@ from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.reducer import STEPS, Flaky, ReducedCase, Reducer
 from harness.triage.reduction.settings import fewer_options
 from harness.triage.reduction.shapes import smaller_shapes
-from harness.triage.signature import signature
 from tests.prepared import prepared_case
 from tests.running import SPECS, complaint, harness, results_of, script_of
 from tests.sampled import one_of
@@ -161,7 +160,7 @@ def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
     tried = 0
     with Probes(target) as probes:
         again = probes.fresh(case)
-        assert signature(again.judgement, again.execution) == found.reduction.signature
+        assert again.signature == found.reduction.signature
         for steps in STEPS:
             for step in filter(subject.keeps, steps(subject, subject.start)):
                 if subject.cost(step) >= cost:
@@ -169,9 +168,7 @@ def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
                 tried += 1
                 assert subject.keeps(step)
                 probe = probes.one(subject.case(step))
-                assert signature(probe.judgement, probe.execution) != found.reduction.signature, (
-                    probe.prepared.case.id
-                )
+                assert probe.signature != found.reduction.signature, probe.prepared.case.id
     assert tried or case.id.endswith("data=float32[1];indices=int64[1]")
 
 

@@ -168,11 +168,12 @@ def test_nothing_installed_says_how_to_get_it() -> None:
 def test_a_whole_installation_is_found(cache_folder: Path) -> None:
     paths = fake_installation(cache_folder)
     found = install.verify()
-    assert (found.release, found.python, found.root) == (
-        default_release(),
+    assert (found.onnxruntime, found.python, found.root) == (
+        paths["onnxruntime"],
         paths["python"],
         paths["system"] / "root",
     )
+    assert found.onnxruntime.name.startswith(f"onnxruntime-{default_release().onnxruntime}-")
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed", "same size and time"])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness.model.verdict import Outcome
 from harness.results.bisection.search import SIGNATURE, Bisection, Measured, ReleaseChange, Seen, difference
-from harness.results.summary import count
+from harness.results.summary import count, some
 
 BAD, GOOD, OTHER = "the first bad release", "the first good release", "the first release that does otherwise"
 _WORDS = {BAD: "bad", GOOD: "good", OTHER: "otherwise"}
@@ -98,7 +98,8 @@ def remarks(searched: Searched) -> tuple[str, ...]:
     said = list(searched.remarks)
     if found.returning:
         said.append(
-            f"not monotone: {_some(found.returning)} {'does' if len(found.returning) == 1 else 'do'} again as {found.ran[0].version} does, "
+            f"not monotone: {some(found.returning, _SHOWN)} {'does' if len(found.returning) == 1 else 'do'} again "
+            f"as {found.ran[0].version} does, "
             f"so {'it changes more than once' if found.complete else 'another release may be the first; --all looks at every release'}"
         )
     for change in found.changes[1:]:
@@ -118,7 +119,7 @@ def remarks(searched: Searched) -> tuple[str, ...]:
         )
     skipped = [measured.version for measured in found.measured if measured.skipped]
     if skipped:
-        said.append(f"skipped, because they cannot run {_what(searched)}: {_some(skipped)}")
+        said.append(f"skipped, because they cannot run {_what(searched)}: {some(skipped, _SHOWN)}")
     return tuple(said)
 
 
@@ -192,8 +193,3 @@ def _state(searched: Searched, measured: Measured) -> str:
 
 def _what(searched: Searched) -> str:
     return "the case" if searched.single is not None else "any of the cases"
-
-
-def _some(versions: tuple[str, ...] | list[str]) -> str:
-    more = len(versions) - _SHOWN
-    return ", ".join(versions[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -180,13 +180,13 @@ def _counts(tables: Tables) -> dict[str, dict[str, OperatorCounts]]:
     invalid = tables.by("operator", "target", validity=Validity.INVALID)
     for (operator, target), tally in tables.by("operator", "target").items():
         of = OperatorCounts(tally, {}, {}, invalid.get((operator, target), Tally()))
-        found[str(target)][str(operator)] = of
+        found[target][operator] = of
     by_level = tables.by("operator", "target", "level", validity=Validity.VALID)
     for (operator, target, level), tally in by_level.items():
-        found[str(target)][str(operator)].by_level[str(level)] = tally
+        found[target][operator].by_level[level] = tally
     by_type = tables.by("operator", "target", "dtype", validity=Validity.VALID, variant="")
     for (operator, target, dtype), tally in by_type.items():
-        found[str(target)][str(operator)].by_type[str(dtype)] = tally
+        found[target][operator].by_type[dtype] = tally
     return found
 
 

@@ -13,7 +13,7 @@ from harness.model.reference.feature_levels import level_key
 from harness.results.history.findings import Finding, FindingGroup, Flip
 from harness.results.history.recorded import INVALID, UNSPECIFIED, Rate, RecordedResult
 from harness.results.history.runs import HistoryRow, Moment, differing, rows
-from harness.results.summary import count
+from harness.results.summary import count, some
 
 _INPUTS = ("specs", "oracle", "seed")
 
@@ -106,9 +106,8 @@ def limits(lines: dict[str, list[Moment]]) -> list[str]:
         ]
         if turns:
             verb = "differs" if name in ("oracle", "seed") else "differ"
-            where = ", ".join(turns[:3]) + (f" and {len(turns) - 3:,} more" if len(turns) > 3 else "")
             found.append(
-                f"The {name} {verb} from the run before in {where}: only cases with the same id are compared."
+                f"The {name} {verb} from the run before in {some(turns, 3)}: only cases with the same id are compared."
             )
     return found
 

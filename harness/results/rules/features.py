@@ -152,9 +152,7 @@ def _defaults() -> dict[str, str]:
 
 
 def _word(value: object) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "none", True: "true", False: "false"}.get(value, str(value))
-    return str(value)
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def of_numbers(half: str) -> dict[str, Value]:

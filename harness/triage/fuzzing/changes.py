@@ -106,19 +106,12 @@ def rank(draft: Draft) -> Candidate | None:
 def element_type(draft: Draft) -> Candidate | None:
     """Change the element type of a type parameter to any that ONNX allows."""
     candidate, random = draft.candidate, draft.random
-    schema = draft.subject.spec.schema(candidate.opset)
-    groups: dict[str, list[int]] = {}
-    for position, name in enumerate(candidate.names):
-        parameter = schema.input(name)
-        if parameter is None:
-            return None
-        groups.setdefault(parameter.type_param if parameter.alike else name, []).append(position)
+    groups = draft.subject.alike(candidate)
     if not groups:
         return None
-    positions = random.choice(list(groups.values()))
-    parameter = schema.input(candidate.names[positions[0]])
-    assert parameter is not None
-    if not parameter.wide:
+    positions = random.choice(groups)
+    parameter = draft.subject.spec.schema(candidate.opset).input(candidate.names[positions[0]])
+    if parameter is None or not parameter.wide:
         return None
     dtype = random.choice(parameter.wide)
     for n in positions:

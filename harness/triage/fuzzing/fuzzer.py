@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic
 
-from harness.compile.prepare import refusal
+from harness.compile.prepare import refusal, with_inputs
 from harness.model.case import Case
 from harness.model.onnx_schemas import is_graph
 from harness.model.verdict import Outcome, conforms
@@ -22,12 +22,10 @@ from harness.specs.expectations.target_expectations import WITHOUT_KERNEL, Locat
 from harness.specs.graphs.deployments import graph_cases
 from harness.specs.graphs.pattern import Pattern, Unfit
 from harness.specs.graphs.plain import plain_graph
-from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.triage.fuzzing.findings import FuzzFinding, FuzzFindings, kind_of
 from harness.triage.fuzzing.random_calls import Drawn
 from harness.triage.reduction.reducer import Flaky, Reducer
-from harness.triage.signature import signature
 
 _BATCH = 48
 _FACES = 48
@@ -165,9 +163,8 @@ class Fuzzer:
         return "a result that ONNX leaves open" if self._undefined(case) else None
 
     def _undefined(self, case: Case) -> bool:
-        call = call_of(case)
         try:
-            oracle(Prepared(case, call, case_inputs(call, case, 0)), self.probes.target.provider)
+            oracle(with_inputs(case), self.probes.target.provider)
         except OracleError as error:
             return isinstance(error.__cause__, (Undefined, Unfit))
         return False
@@ -242,7 +239,7 @@ def _finding(drawn: Drawn, probe: Probe, culprit: tuple[str, ...]) -> FuzzFindin
     case, spec = drawn.case, drawn.spec
     if spec.graph is not None:
         case, spec = plain_graph(case, probe.prepared.inputs, spec.opsets).known_as(f"{case.operator}Plain")
-    return FuzzFinding(case, spec, signature(probe.judgement, probe.execution), culprit=culprit)
+    return FuzzFinding(case, spec, probe.signature, culprit=culprit)
 
 
 def _types(case: Case) -> tuple[int, tuple[str, ...]]:

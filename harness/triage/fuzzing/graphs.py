@@ -10,6 +10,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from harness.compile.prepare import with_inputs
 from harness.model.case import DEPLOYMENTS, Case, Options, Shapes, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.operators.elements import ELEMENT_KINDS
@@ -18,7 +19,6 @@ from harness.specs.graphs.pattern import INNER, Pattern
 from harness.specs.graphs.plain import NO_GRAPH, PlainGraph, forget, plain_graph
 from harness.specs.graphs.variations import at_levels, combined, factor_names, made, misfit, with_option
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.triage.fuzzing.changes import EXTENTS, FLAG, near
 from harness.triage.fuzzing.random_calls import Drawn
 
@@ -147,7 +147,7 @@ class GraphDrawing:
         return None
 
     def _plain(self, case: Case) -> PlainGraph:
-        return plain_graph(case, case_inputs(call_of(case), case, self.random.getrandbits(32)))
+        return plain_graph(case, with_inputs(case, self.random.getrandbits(32)).inputs)
 
     def _joined(
         self, graph: PlainGraph | None, known: Mapping[str, Tensor], member: PlainGraph, wanted: int

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.compile.prepare import with_inputs
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.caseid import input_term, option_terms, value_text
 from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import UNKNOWN, Call, Shape
 from harness.operators.elements import ELEMENT_KINDS
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of, case_inputs, random_tensor
-from harness.targets.execution import Prepared
+from harness.specs.sweeps.calls import random_tensor
 from harness.triage.fuzzing.changes import CHANGES, LARGEST, Draft
 from harness.triage.fuzzing.seeds import Kinds, Seeds, types_of
 from harness.triage.reduction.candidate import Candidate, Subject
@@ -50,27 +50,17 @@ class Drawing:
         """Take the material; there is at least one case."""
         self.seeds = seeds
         self.random = Random(f"{seeds.operator.name}:{seed}")
-        self.subject = Subject(self._prepared(seeds.cases[0]), seeds.spec, NAME)
+        prepared = with_inputs(seeds.cases[0], self.random.getrandbits(32))
+        self.subject = Subject(prepared, seeds.spec, NAME)
 
     def __iter__(self) -> Iterator[Drawn]:
         """Yield calls without end; some that follow each other have the same graph."""
         while True:
             yield from self._some()
 
-    def _prepared(self, case: Case) -> Prepared:
-        call = call_of(case)
-        return Prepared(case, call, case_inputs(call, case, self.random.getrandbits(32)))
-
     def _some(self) -> Iterator[Drawn]:
         seed = self.random.choice(self.seeds.cases)
-        names = tuple(each.name for each in seed.inputs)
-        start = Candidate(
-            seed.opset,
-            tuple(sorted(seed.attributes.items())),
-            seed.options,
-            self._prepared(seed).inputs,
-            names,
-        )
+        start = Candidate.of(seed, with_inputs(seed, self.random.getrandbits(32)).inputs)
         draft = Draft(start, self.seeds, self.subject, self.random)
         for _ in range(1 + min(self.random.getrandbits(3), _CHANGES)):
             draft = self._changed(draft)

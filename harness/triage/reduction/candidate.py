@@ -48,6 +48,13 @@ class Candidate(NamedTuple):
     names: tuple[str, ...]
     directml: DirectmlOptions | None = None
 
+    @classmethod
+    def of(cls, case: Case, inputs: tuple[Tensor, ...]) -> Candidate:
+        """Return a case with its elements as a candidate."""
+        attributes = tuple(sorted(case.attributes.items()))
+        names = tuple(each.name for each in case.inputs)
+        return cls(case.opset, attributes, case.options, inputs, names, case.directml)
+
     @property
     def shapes(self) -> tuple[Shape, ...]:
         return tuple(tensor.array.shape for tensor in self.inputs)
@@ -106,15 +113,7 @@ class Subject:
         self.origin = case
         self.spec = spec
         self.operator: Operator = OPERATORS[case.operator]
-        names = tuple(each.name for each in case.inputs)
-        self.start = Candidate(
-            case.opset,
-            tuple(sorted(case.attributes.items())),
-            case.options,
-            prepared.inputs,
-            names,
-            case.directml,
-        )
+        self.start = Candidate.of(case, prepared.inputs)
         self.name = name or self._free_name()
         self.rule = self.broken(self.start)
         if (self.rule is None) is not (case.validity is Validity.VALID):
@@ -129,6 +128,18 @@ class Subject:
         return next(
             name for n in range(1, len(taken) + 2) if (name := stem if n == 1 else f"{stem}_{n}") not in taken
         )
+
+    def alike(self, candidate: Candidate) -> list[list[int]] | None:
+        """Return the positions of the inputs that have one element type, of each such type; None where an input is
+        none of the operator's."""
+        schema = self.spec.schema(candidate.opset)
+        groups: dict[str, list[int]] = {}
+        for position, name in enumerate(candidate.names):
+            parameter = schema.input(name)
+            if parameter is None:
+                return None
+            groups.setdefault(parameter.type_param if parameter.alike else name, []).append(position)
+        return list(groups.values())
 
     def kinds(self, name: str) -> tuple[str, ...]:
         """Return the ways to choose the elements of an input; () for one that takes any bits."""

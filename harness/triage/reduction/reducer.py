@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 from typing import Any, NamedTuple
 
-from harness.compile.prepare import refusal
+from harness.compile.prepare import refusal, with_inputs
 from harness.model.case import Case
 from harness.model.onnx_schemas import is_graph
 from harness.model.signature import Signature, place
@@ -20,7 +20,6 @@ from harness.model.verdict import conforms
 from harness.run.probe import Probe, Probes
 from harness.specs.graphs.plain import plain_graph
 from harness.specs.reading.load import LoadedSpec
-from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
 from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.element_cost import ELEMENTWISE
@@ -34,7 +33,6 @@ from harness.triage.reduction.settings import (
     smaller_attributes,
 )
 from harness.triage.reduction.shapes import smaller_shapes
-from harness.triage.signature import signature
 
 STEPS: tuple[Callable[[Subject, Candidate], Iterator[Candidate]], ...] = (
     fewer_inputs,
@@ -167,8 +165,7 @@ class Reducer:
         wanted = how(self._probes.one(origin))
         case, spec = smallest(graph, name, alike).known_as(name)
         self._wanted = how(self._probes.one(case))
-        call = call_of(case)
-        return Subject(Prepared(case, call, case_inputs(call, case, 0)), spec, self.subject.name)
+        return Subject(with_inputs(case), spec, self.subject.name)
 
     def _alike(self, probe: Probe) -> bool:
         """Say whether a case fails as the first, by the same transformers, and conforms on the second target."""
@@ -230,7 +227,7 @@ class Reducer:
 def how(probe: Probe) -> tuple[Signature, str]:
     """Return how a case fails, and where an output differs: what keeps the search with one defect."""
     diff = probe.judgement.diff
-    return signature(probe.judgement, probe.execution), "" if diff is None else place(diff)
+    return probe.signature, "" if diff is None else place(diff)
 
 
 def elements(candidate: Candidate) -> int:
@@ -240,5 +237,5 @@ def elements(candidate: Candidate) -> int:
 
 def describe(probes: Sequence[Probe]) -> str:
     """Write how often which outcome came: `crash at run (SIGSEGV) 2 of 3, pass 1 of 3`."""
-    counts = Counter(str(signature(probe.judgement, probe.execution)) for probe in probes)
+    counts = Counter(str(probe.signature) for probe in probes)
     return ", ".join(f"{text} {number} of {len(probes)}" for text, number in counts.most_common())

@@ -54,13 +54,7 @@ def fewer_inputs(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
 def plainer_dtypes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
     """Yield candidates with another element type on the inputs that share one, with the same values or plain
     ones."""
-    schema = subject.spec.schema(candidate.opset)
-    groups: dict[str, list[int]] = {}
-    for position, name in enumerate(candidate.names):
-        parameter = schema.input(name)
-        assert parameter is not None
-        groups.setdefault(parameter.type_param if parameter.alike else name, []).append(position)
-    for positions in groups.values():
+    for positions in subject.alike(candidate) or ():
         for dtype in DTYPE_ORDER[: max(DTYPE_ORDER.index(candidate.inputs[n].dtype) for n in positions)]:
             for keep in (True, False):
                 changed: Candidate | None = candidate

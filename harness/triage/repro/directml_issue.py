@@ -25,8 +25,8 @@ from harness.render.text import without_paths
 from harness.targets.launches import THIS_INTERPRETER
 from harness.targets.windows.runtime import BOOT
 from harness.triage.repro.failure import CASE_FILE, Failure, other_facts
-from harness.triage.repro.issue import expected_text, fenced, memory_said, tensor_text
-from harness.triage.repro.script import TEMPLATE, output_lines, written_array
+from harness.triage.repro.issue import expected_said, fenced, given_said, table, tensor_text, wine_said
+from harness.triage.repro.script import TEMPLATE, output_lines, quotable_title, written_array
 
 SECTION = Path(__file__).with_name("directml_template.py")
 MODULES_END = "}  # end of the modules"
@@ -61,8 +61,7 @@ def passed(failure: Failure) -> list[tuple[str, Tensor]]:
 
 
 def _docstring(failure: Failure) -> str:
-    title = failure.title.replace("\\", "\\\\").replace('"""', "'''")
-    return f"""{title}
+    return f"""{quotable_title(failure)}
 
 Calls DirectML itself, with ctypes: needs Windows, numpy and a DirectML.dll, that of an installed onnxruntime-directml or
 --dll PATH. `--device N` takes another adapter.  python repro.py
@@ -162,20 +161,10 @@ def _issue(failure: Failure, bisection: str | None) -> str:
 
 
 def _what_happens(failure: Failure) -> Iterator[str]:
-    case, found = failure.case, failure.signature
-    yield f"DirectML {failure.what} (`{found.outcome.value}`); ONNX Runtime takes no part in the call."
-    if failure.wine:
-        adapter = f" with the adapter {failure.info.adapter}" if failure.info.adapter else ""
-        yield f"It was seen under Wine on Linux{adapter}, and has not been tried on Windows."
-    if failure.error is not None and failure.error.message:
-        yield fenced(without_paths(failure.error.message[:2000]))
-    for name, actual in failure.named(failure.actual or ()) if failure.actual else ():
-        yield f"The output {f'`{name}` ' if name else ''}is {tensor_text(actual)}."
-    if said := memory_said(failure):
-        yield said
-    if case.validity is Validity.VALID:
-        for name, expected in failure.named(failure.expected or ()):
-            yield f"{f'`{name}`' if name else 'It'} should be {expected_text(expected)}."
+    yield f"DirectML {failure.what} (`{failure.signature.outcome.value}`); ONNX Runtime takes no part in the call."
+    yield from wine_said(failure)
+    yield from given_said(failure)
+    yield from expected_said(failure)
 
 
 def _specification(failure: Failure) -> str:
@@ -269,4 +258,4 @@ def _seen(failure: Failure) -> str:
     rows += [(name, value) for name, value in other_facts(failure) if name != "execution provider"]
     if info.runtime == THIS_INTERPRETER and info.platform:
         rows.append(("platform", without_paths(info.platform)))
-    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows if value)])
+    return table(rows)

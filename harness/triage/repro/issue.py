@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -50,7 +50,7 @@ def issue(failure: Failure, code: str, bisection: str | None) -> str:
         described.append("#### ONNX alone\n\n" + _onnx_alone(failure.onnx_alone))
     if bisection is not None:
         described.append("#### Since when\n\n" + bisection.strip())
-    described.append("#### Where it was seen\n\n" + _table(other_facts(failure)))
+    described.append("#### Where it was seen\n\n" + table(other_facts(failure)))
     parts = [
         f"# {failure.title}",
         f"### {DESCRIBE}",
@@ -84,27 +84,40 @@ def _what_happens(failure: Failure) -> str:
         lines.append(_optimizer(failure))
     if failure.mended:
         lines.append(f"**Mended in onnxruntime {failure.mended}**: the newest release does what is expected.")
-    if failure.wine:
-        adapter = f" with the adapter {failure.info.adapter}" if failure.info.adapter else ""
-        lines.append(f"It was seen under Wine on Linux{adapter}, and has not been tried on Windows.")
+    lines += wine_said(failure)
     if case.options.variant:
         lines.append(
             f"The graph composes {case.operator}'s mode `{case.options.variant}` of {', '.join(dict.fromkeys(failure.graph.tested))}; "
             "no single operator of ONNX has it."
         )
-    if failure.error is not None and failure.error.message:
-        lines.append(fenced(without_paths(failure.error.message[:2000])))
-    for name, actual in failure.named(failure.actual or ()) if failure.actual else ():
-        lines.append(f"The output {f'`{name}` ' if name else ''}is {tensor_text(actual)}.")
-    if said := memory_said(failure):
-        lines.append(said)
-    expected = failure.expected
-    if expected is not None and found.outcome is not Outcome.CRASH:
-        lines.extend(
-            f"{f'`{name}`' if name else 'It'} should be {expected_text(each)}."
-            for name, each in failure.named(expected)
-        )
+    lines += given_said(failure)
+    if found.outcome is not Outcome.CRASH:
+        lines += expected_said(failure)
     return "\n\n".join(lines)
+
+
+def wine_said(failure: Failure) -> Iterator[str]:
+    """Say that a failure was seen under Wine alone."""
+    if failure.wine:
+        adapter = f" with the adapter {failure.info.adapter}" if failure.info.adapter else ""
+        yield f"It was seen under Wine on Linux{adapter}, and has not been tried on Windows."
+
+
+def given_said(failure: Failure) -> Iterator[str]:
+    """Say what the target gives: the message of its error, its outputs, and what these are over other memory."""
+    if failure.error is not None and failure.error.message:
+        yield fenced(without_paths(failure.error.message[:2000]))
+    for name, actual in failure.named(failure.actual or ()) if failure.actual else ():
+        yield f"The output {f'`{name}` ' if name else ''}is {tensor_text(actual)}."
+    if said := _memory_said(failure):
+        yield said
+
+
+def expected_said(failure: Failure) -> Iterator[str]:
+    """Say what each output should be, of a valid case."""
+    expected = failure.expected
+    for name, each in failure.named(expected) if expected is not None else ():
+        yield f"{f'`{name}`' if name else 'It'} should be {expected_text(each)}."
 
 
 def _optimizer(failure: Failure) -> str:
@@ -161,7 +174,7 @@ def _input(failure: Failure) -> str:
     return text
 
 
-def memory_said(failure: Failure) -> str:
+def _memory_said(failure: Failure) -> str:
     """Say what the outputs are over memory that holds other bytes, and whose fault it is; empty where that was not
     looked at or says nothing."""
     memory = failure.memory
@@ -176,8 +189,9 @@ def _whose(memory: Memory) -> str:
     return " The kernel leaves its output unwritten." if memory.unwritten else ""
 
 
-def _table(rows: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)])
+def table(rows: Sequence[tuple[str, str]]) -> str:
+    """Write facts by name, those that are known."""
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows if value)])
 
 
 def _reproduce(failure: Failure, code: str) -> str:

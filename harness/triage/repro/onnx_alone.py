@@ -8,10 +8,11 @@ loads. What ends the process there may so be ONNX's; each step runs in a process
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from typing import NamedTuple
+
+from harness.targets.programs import how_ended
 
 CHECKER, INFERENCE = "checker", "shape inference"
 _SECONDS = 60
@@ -81,13 +82,4 @@ def _ask(step: str, model: bytes) -> OnnxAnswer:
     if done.returncode == 0 and lines:
         version, said = json.loads(lines[-1])
         return OnnxAnswer(step, version, said)
-    return OnnxAnswer(step, ended=_ended(done.returncode))
-
-
-def _ended(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+    return OnnxAnswer(step, ended=how_ended(done.returncode))

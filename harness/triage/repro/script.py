@@ -46,9 +46,13 @@ def script(failure: Failure) -> str:
     return head.replace("{{docstring}}", _docstring(failure)) + _constants(failure) + code
 
 
+def quotable_title(failure: Failure) -> str:
+    """Return the title as a docstring can hold it."""
+    return failure.title.replace("\\", "\\\\").replace('"""', "'''")
+
+
 def _docstring(failure: Failure) -> str:
-    title = failure.title.replace("\\", "\\\\").replace('"""', "'''")
-    return f"""{title}
+    return f"""{quotable_title(failure)}
 
 Needs onnxruntime (for DirectML onnxruntime-directml, on Windows) and numpy, nothing else:  python repro.py
 
