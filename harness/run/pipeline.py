@@ -25,7 +25,7 @@ from harness.run.hashes import run_hashes
 from harness.run.job import RunInputs
 from harness.run.kept_blocks import make_room
 from harness.run.processes.coordinator import Coordinator, coordinator
-from harness.run.processes.process import Opened
+from harness.run.processes.process import Opened, TargetPart
 from harness.run.request import Request, new_run_id
 from harness.run.resume import Done, Earlier
 from harness.specs.expand import expand
@@ -146,7 +146,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
             for number, (target, found) in enumerate(zip(request.targets, opened, strict=True)):
                 here = found if isinstance(found, Opened) else None
                 sink = _Written(writer, request, target.name, total)
-                reports = processes.run(number, infos[target.name], here, done, sink)
+                reports = processes.run(TargetPart(number, infos[target.name], here, done), sink)
                 request.progress(target.name, sink.number, total)
                 known = expectations.for_target(target.name, infos[target.name])
                 for report in reports:

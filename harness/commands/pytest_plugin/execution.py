@@ -17,10 +17,9 @@ from harness.model.case import Case
 from harness.model.errors import TargetUnavailable
 from harness.model.header import SCHEMA, Header
 from harness.model.result import Result
-from harness.model.target_info import TargetInfo
 from harness.run.job import RunInputs
 from harness.run.processes.coordinator import ForkingCoordinator, Lines, processes_for
-from harness.run.processes.process import Opened, ProcessReport, RunProcess, info_of
+from harness.run.processes.process import ProcessReport, RunProcess, TargetPart, info_of
 from harness.run.request import new_run_id
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.selection import ChosenCases
@@ -46,11 +45,9 @@ class Batch(NamedTuple):
 
 
 class OpenTarget(NamedTuple):
-    """A target with running or startable workers, and its entry in the run's header."""
+    """A target with running or startable workers, and the header of a run of it."""
 
-    number: int
-    opened: Opened
-    info: TargetInfo
+    part: TargetPart
     header: Header
 
 
@@ -111,20 +108,20 @@ class ItemRuns:
             self._found[found.target, found.case] = found
 
     def _begin(self, batch: Batch, cases: list[Case]) -> None:
-        number, opened, info, _ = self.open(batch.target)
+        part = self.open(batch.target).part
         self._end_forked()
         if self._now is not None and self._now.target != batch.target:
-            self._process.release(self._opened[self._now.target].number)
+            self._process.release(self._opened[self._now.target].part.number)
         self._now = batch
         chosen = ChosenCases(cases)
         if (processes := processes_for(len(cases), self._jobs)) > 1:
             self._process.close()  # processes have workers of their own, and must not inherit pipes of others
             work = self._work._replace(selection=chosen)
             self._forked = ForkingCoordinator(work, self._jobs, len(cases), processes)
-            self._running = _results(self._forked.messages(number, info, opened))
+            self._running = _results(self._forked.messages(part))
         else:
-            job = self._process.job(number, info, opened, None, None)
-            self._running = self._process.results(number, opened, job, chosen.blocks(len(cases)))
+            job = self._process.job(part, None)
+            self._running = self._process.results(part, job, chosen.blocks(len(cases)))
 
     def open(self, name: str) -> OpenTarget:
         """Start the target's first worker, where none ran yet. Errors: TargetUnavailable with the reason and
@@ -139,7 +136,7 @@ class ItemRuns:
             info = info_of(self._work.targets[number], opened)
             stated = self._work.expectations.stated({name: info}, self._operators)
             header = Header(SCHEMA, new_run_id(), "pytest", 0, {}, {name: info}, expectations=stated)
-            self._opened[name] = OpenTarget(number, opened, info, header)
+            self._opened[name] = OpenTarget(TargetPart(number, info, opened), header)
         return self._opened[name]
 
     def close(self) -> None:

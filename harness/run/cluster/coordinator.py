@@ -40,9 +40,9 @@ from harness.run.cluster.scheduler import ClusterEvent, DaskCluster, NodeCame, N
 from harness.run.job import RunInputs, TargetRun
 from harness.run.numbers import LocalNumbers
 from harness.run.processes.coordinator import Coordinator
-from harness.run.processes.process import Fault, Opened, ProcessReport, Sink
+from harness.run.processes.process import Fault, Opened, ProcessReport, Sink, TargetPart
 from harness.run.request import Request
-from harness.run.resume import Done, alike, in_common
+from harness.run.resume import alike, in_common
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.selection import BlockWalk, CaseBlock, ChosenCases, block_size
 from harness.targets.launching import Launch
@@ -181,12 +181,10 @@ def _name(ready: NodeReady) -> str:
 class TargetBlocks:
     """The blocks of a target, from the first that is handed out to the last that is written."""
 
-    def __init__(
-        self, nodes: RunNodes, number: int, info: TargetInfo, job: TargetRun, used: LocalNumbers
-    ) -> None:
+    def __init__(self, nodes: RunNodes, part: TargetPart, job: TargetRun, used: LocalNumbers) -> None:
         self._nodes = nodes
-        self._number = number
-        self._info = info
+        self._number = part.number
+        self._info = part.info
         self._job = job
         self._used = used
         self._all = partial(job.work.selection.blocks, nodes.order.size)
@@ -351,17 +349,14 @@ class ClusterCoordinator(Coordinator):
         """Describe target `number` by what its nodes have in common."""
         return super().info(number, opened) if isinstance(opened, str) else self._nodes.info(number)
 
-    def run(
-        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
-    ) -> list[ProcessReport]:
-        """Run everything on target `number`. Errors: HarnessError; the blocks that were whole by then have gone to
-        `sink`."""
-        if opened is None:
-            return super().run(number, info, opened, done, sink)
-        self._continue(number, done)
-        job = self._process.job(number, info, opened, done, self._artifacts(number))
-        report = TargetBlocks(self._nodes, number, info, job, self._used[number]).run(sink)
-        self._nodes.cluster.everywhere(remote.release, self._nodes.order.run_id, number)
+    def run(self, part: TargetPart, sink: Sink) -> list[ProcessReport]:
+        """Run everything on a target. Errors: HarnessError; the blocks that were whole by then have gone to `sink`."""
+        if part.opened is None:
+            return super().run(part, sink)
+        self._continue(part)
+        job = self._process.job(part, self._artifacts(part.number))
+        report = TargetBlocks(self._nodes, part, job, self._used[part.number]).run(sink)
+        self._nodes.cluster.everywhere(remote.release, self._nodes.order.run_id, part.number)
         return [report]
 
     def close(self) -> None:

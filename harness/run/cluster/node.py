@@ -31,7 +31,7 @@ from harness.run.cluster.messages import (
 from harness.run.cluster.scheduler import worker_name
 from harness.run.kept_blocks import make_room
 from harness.run.numbers import LocalNumbers
-from harness.run.processes.process import Fault, Opened, RunProcess, info_of
+from harness.run.processes.process import Fault, Opened, RunProcess, TargetPart, info_of
 from harness.specs.expand import expand, pieces_of
 from harness.specs.reading.load import LoadedSpec, default_folder, load_specs
 from harness.specs.selection import BlockWalk, CaseBlock, Selection, select
@@ -133,9 +133,8 @@ class NodeRun:
             lines.extend(data)
 
         try:
-            report = self._process.run(
-                task.target, task.info, opened, None, [block], tensors, take, keep=True
-            )
+            part = TargetPart(task.target, task.info, opened)
+            report = self._process.run(part, [block], tensors, take, keep=True)
         except _StoppedError:
             return None
         if report.problem is not None:

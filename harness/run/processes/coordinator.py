@@ -28,8 +28,7 @@ from harness.model.target_info import TargetInfo
 from harness.run.artifacts import Artifacts
 from harness.run.job import RunInputs
 from harness.run.numbers import LocalNumbers, SharedNumbers
-from harness.run.processes.process import Fault, Opened, ProcessReport, RunProcess, Sink, info_of
-from harness.run.resume import Done
+from harness.run.processes.process import Fault, Opened, ProcessReport, RunProcess, Sink, TargetPart, info_of
 from harness.specs.selection import MOST_CASES, CaseBlock, block_size
 from harness.targets.launching import Launch
 from harness.targets.programs import how_ended
@@ -149,10 +148,10 @@ class _Served:
         finally:
             self._process.close()
 
-    def _run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None) -> None:
-        blocks, artifacts = self._shared.taken(number), self._shared.artifacts[number]
+    def _run(self, part: TargetPart) -> None:
+        blocks, artifacts = self._shared.taken(part.number), self._shared.artifacts[part.number]
         report = self._process.run(
-            number, info, opened, done, blocks, artifacts, lambda data, lines: self._send(Lines(data, lines))
+            part, blocks, artifacts, lambda data, lines: self._send(Lines(data, lines))
         )
         self._send(report)
 
@@ -197,14 +196,11 @@ class Coordinator:
         """Start the first worker of target `number`; where that is impossible, return the reason."""
         return self._process.open(number)
 
-    def run(
-        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
-    ) -> list[ProcessReport]:
-        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
-        `sink`."""
-        self._continue(number, done)
-        blocks, artifacts = self._work.selection.blocks(MOST_CASES), self._artifacts(number)
-        return [self._process.run(number, info, opened, done, blocks, artifacts, sink)]
+    def run(self, part: TargetPart, sink: Sink) -> list[ProcessReport]:
+        """Run everything on a target. Errors: HarnessError; lines that were made by then have gone to `sink`."""
+        self._continue(part)
+        blocks, artifacts = self._work.selection.blocks(MOST_CASES), self._artifacts(part.number)
+        return [self._process.run(part, blocks, artifacts, sink)]
 
     def info(self, number: int, opened: Opened | str) -> TargetInfo:
         """Describe target `number` for the header, by what `open` returned."""
@@ -219,11 +215,11 @@ class Coordinator:
         folder = self._work.artifacts
         return None if folder is None else Artifacts(folder, self._used[number])
 
-    def _continue(self, number: int, done: Done | None) -> None:
-        """Let what the interrupted run kept of target `number` count."""
-        if done is not None:
-            self._used[number].take()
-            self._used[number].put(*done.kept.used(self._work.targets[number].name))
+    def _continue(self, part: TargetPart) -> None:
+        """Let what the interrupted run kept of a target count."""
+        if part.done is not None:
+            self._used[part.number].take()
+            self._used[part.number].put(*part.done.kept.used(self._work.targets[part.number].name))
 
     def close(self) -> None:
         """End all workers and processes, at once where they are in the middle of something."""
@@ -274,15 +270,12 @@ class ForkingCoordinator(Coordinator):
                 for process in self._processes[1:] if number == 0 else ():
                     process.tell("start", number, answer)
 
-    def run(
-        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
-    ) -> list[ProcessReport]:
-        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
-        `sink`."""
+    def run(self, part: TargetPart, sink: Sink) -> list[ProcessReport]:
+        """Run everything on a target. Errors: HarnessError; lines that were made by then have gone to `sink`."""
         reports: list[ProcessReport] = []
         writing = False
         try:
-            for message in self.messages(number, info, opened, done):
+            for message in self.messages(part):
                 if isinstance(message, ProcessReport):
                     reports.append(message)
                     continue
@@ -297,14 +290,12 @@ class ForkingCoordinator(Coordinator):
             raise
         return reports
 
-    def messages(
-        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None = None
-    ) -> Iterator[Lines | ProcessReport]:
-        """Run all blocks on target `number`; yield its lines, and a report of each process. Processes wait while
+    def messages(self, part: TargetPart) -> Iterator[Lines | ProcessReport]:
+        """Run all blocks on a target; yield its lines, and a report of each process. Processes wait while
         nobody reads their messages. Errors: HarnessError."""
-        self._continue(number, done)
+        self._continue(part)
         for process in self._processes:
-            process.tell("run", number, info, opened, done)
+            process.tell("run", part)
         left = len(self._processes)
         while left:
             message = self._take()

@@ -35,6 +35,16 @@ class Opened(NamedTuple):
     launch: Launch
 
 
+class TargetPart(NamedTuple):
+    """One target's part of a run: its number and its entry in the header; `opened` is None where it is not there, `done` is
+    what an interrupted run has of it."""
+
+    number: int
+    info: TargetInfo
+    opened: Opened | None
+    done: Done | None = None
+
+
 def info_of(target: Target, opened: Opened | str) -> TargetInfo:
     """Describe a target for the header, by what opening it returned."""
     if isinstance(opened, str):
@@ -100,24 +110,16 @@ class RunProcess:
         """Let all workers of target `number` start, without waiting for them."""
         self._pool(number, launch).start()
 
-    def job(
-        self,
-        number: int,
-        info: TargetInfo,
-        opened: Opened | None,
-        done: Done | None,
-        artifacts: Artifacts | None,
-    ) -> TargetRun:
-        """Return what makes results of blocks on target `number`."""
-        target = self._work.targets[number]
-        target = target if opened is None else greeted(target, opened.hello)
-        known = self._work.expectations.for_target(target.name, info)
-        return TargetRun(self._work, target, known, done, artifacts)
+    def job(self, part: TargetPart, artifacts: Artifacts | None) -> TargetRun:
+        """Return what makes results of blocks on a target."""
+        target = self._work.targets[part.number]
+        target = target if part.opened is None else greeted(target, part.opened.hello)
+        known = self._work.expectations.for_target(target.name, part.info)
+        return TargetRun(self._work, target, known, part.done, artifacts)
 
     def results(
         self,
-        number: int,
-        opened: Opened | None,
+        part: TargetPart,
         job: TargetRun,
         blocks: Iterable[CaseBlock],
         before_waiting: Callable[[], None] = lambda: None,
@@ -125,32 +127,29 @@ class RunProcess:
         """Yield the results of blocks; where the target was not opened every case is unavailable. Its workers stay.
         Errors: TargetUnavailable where they no longer start, after the last result."""
         pool = None
-        if opened is not None:
-            pool = self._pool(number, opened.launch)
-            pool.hello = opened.hello
+        if part.opened is not None:
+            pool = self._pool(part.number, part.opened.launch)
+            pool.hello = part.opened.hello
             pool.before_waiting = before_waiting
         yield from job.results(pool, blocks)
 
     def run(
         self,
-        number: int,
-        info: TargetInfo,
-        opened: Opened | None,
-        done: Done | None,
+        part: TargetPart,
         blocks: Iterable[CaseBlock],
         artifacts: Artifacts | None,
         sink: Sink,
         *,
         keep: bool = False,
     ) -> ProcessReport:
-        """Run blocks on target `number`, and end its workers unless they are to `keep`. Errors: HarnessFault; lines
-        that were made by then have gone to `sink`."""
-        job = self.job(number, info, opened, done, artifacts)
+        """Run blocks on a target, and end its workers unless they are to `keep`. Errors: HarnessFault; lines that
+        were made by then have gone to `sink`."""
+        job = self.job(part, artifacts)
         counts = Counts()
         lines = ResultLines(sink)
         problem = None
         try:
-            for result in self.results(number, opened, job, blocks, lines.flush):
+            for result in self.results(part, job, blocks, lines.flush):
                 lines.add(result)
                 counts.add(result)
         except TargetUnavailable as error:  # its workers no longer start: the other targets go on
@@ -158,7 +157,7 @@ class RunProcess:
             counts.lost += 1
         finally:
             if not keep:
-                self.release(number)
+                self.release(part.number)
             lines.flush()
         return ProcessReport(counts, job.known.findings(), problem)
 
