@@ -13,6 +13,8 @@ import click
 from harness.commands.error_line import check_complete
 from harness.commands.options import NamedPath, RunsPath
 from harness.model.errors import UsageError
+from harness.render.csv_tables import render_case_csv, render_csv
+from harness.render.directml import render_cells, render_directml
 from harness.render.html import page, read_page, render_html
 from harness.render.page_cases import PageCases, Slices, remove_slices, write_slices
 from harness.render.report import render_markdown
@@ -54,29 +56,18 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
         tables = read_tables(RunReader(run))
         yield render_markdown(Report(tables, in_common(run, tables)))
     elif format == "csv":
-        from harness.render.csv_tables import render_csv
-
         yield from render_csv(read_tables(RunReader(run)))
     elif format == "cases":
-        from harness.render.csv_tables import render_case_csv
-
         yield from render_case_csv(RunReader(run))
     elif format == "directml":
-        from harness.render.directml import render_directml
-
         yield render_directml(run)
     elif format == "cells":
-        from harness.render.directml import render_cells
-
         yield from render_cells(run)
-    elif format == "junit":
-        from harness.render.foreign import render_junit
+    elif format in ("junit", "ctrf"):
+        from harness.render.foreign import render_ctrf, render_junit  # XML
 
-        yield from render_junit(lambda: RunReader(run), only_unexpected=only_unexpected)
-    elif format == "ctrf":
-        from harness.render.foreign import render_ctrf
-
-        yield from render_ctrf(lambda: RunReader(run), only_unexpected=only_unexpected)
+        render = render_junit if format == "junit" else render_ctrf
+        yield from render(lambda: RunReader(run), only_unexpected=only_unexpected)
     elif format == "parquet":
         raise UsageError("parquet is not text: say where to write it with -o FILE")
     else:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -28,7 +27,6 @@ from harness.model.errors import HarnessFault, NodesLost, UsageError, shown
 from harness.model.progress import Progress
 
 if TYPE_CHECKING:
-    from harness.model.header import Select
     from harness.run.request import Request
 
 
@@ -77,25 +75,7 @@ if TYPE_CHECKING:
     help="Exit with 4 if fewer cases are selected.",
 )
 @folder_option("Folder of the run (default: reports/<run id>).")
-def run(
-    specs: tuple[Path, ...],
-    targets: tuple[str, ...],
-    queries: tuple[str, ...],
-    shard: str | None,
-    jobs: int | None,
-    cluster: str | None,
-    timeout: float,
-    select: Select,
-    seed: int,
-    baseline: Path | None,
-    expectations: tuple[Path, ...],
-    reruns: int,
-    no_cache: bool,
-    resume: bool,
-    force: bool,
-    min_cases: int,
-    output: Path | None,
-) -> None:
+def run(*, shard: str | None, resume: bool, **options: Any) -> None:
     """Run specs on targets, compare with the oracle, write run file and reports.
 
     SPEC is a spec file or a folder of them (default: the harness's own).
@@ -108,11 +88,7 @@ def run(
     from harness.commands.finish import finish
     from harness.run.resume import continued
 
-    request = api.request(
-        targets, queries, specs, output=output, expectations=expectations, shard=_shard(shard), select=select, jobs=jobs, timeout=timeout,
-        seed=seed, baseline=baseline, reruns=reruns, no_cache=no_cache, min_cases=min_cases, resume=resume, force=force, cluster=cluster,
-        command=command_line(),
-    )  # fmt: skip
+    request = api.request(shard=_shard(shard), resume=resume, command=command_line(), **options)
     if resume:
         request = continued(request, _given())
     if request.targets_left_out:

@@ -100,7 +100,7 @@ def sentence(view: ModelView) -> str:
             verb = "are" if others > 1 else "is"
             other.append(f"{count(others, 'fused region')} of such nodes {verb} wrong as well")
         if not wrong and not levels and not fused:
-            counted = Counter(view.verdict(target, call) for call in range(len(view.report.calls)))
+            counted = Counter(view.verdicts(target))
             if not view.judged(target):
                 other.append(f"on {target} nothing is judged")
                 continue
@@ -131,23 +131,13 @@ def _by_how_much(result: Result | None) -> str:
 
 def _sections(view: ModelView) -> Iterator[Section]:
     report = view.report
-    rows: list[Row] = []
-    by_target = {
-        target: Counter(view.verdict(target, call) for call in range(len(report.calls)))
-        for target in view.targets
-    }
+    by_target = {target: Counter(view.verdicts(target)) for target in view.targets}
     occurring = [each for each in _VERDICTS if any(counted[each] for counted in by_target.values())]
     heads = ("target", "nodes", "calls", *occurring)
-    for target, counted in by_target.items():
-        rows.append(
-            (
-                *(target, f"{len(report.nodes):,}", f"{len(report.calls):,}"),
-                *(
-                    Span(f"{counted[each]:,}" if counted[each] else "", _STYLES.get(each, ""))
-                    for each in occurring
-                ),
-            )
-        )
+    rows: list[Row] = [
+        (target, f"{len(report.nodes):,}", f"{len(report.calls):,}", *_counted(counted, occurring))
+        for target, counted in by_target.items()
+    ]
     yield Section("targets", "Distinct calls", [Table(heads, rows, range(1, len(heads)))])
     findings = list(_findings(view))
     if findings:
@@ -375,14 +365,16 @@ def _operators(view: ModelView, occurring: Sequence[str]) -> Table:
     rows: list[Row] = [
         (
             *(each.operator, each.target, f"{each.nodes:,}", f"{each.calls:,}"),
-            *(
-                Span(f"{each.verdicts[name]:,}" if each.verdicts[name] else "", _STYLES.get(name, ""))
-                for name in occurring
-            ),
+            *_counted(each.verdicts, occurring),
         )
         for each in view.counts()
     ]
     return Table(heads, rows, range(2, len(heads)), grouped=True)
+
+
+def _counted(verdicts: Counter[str], occurring: Sequence[str]) -> Iterator[Span]:
+    for name in occurring:
+        yield Span(f"{verdicts[name]:,}" if verdicts[name] else "", _STYLES.get(name, ""))
 
 
 def _levels(view: ModelView) -> list[Block]:
@@ -478,10 +470,7 @@ def model_data(view: ModelView) -> dict[str, Any]:
     """Return the JSON document: the report, and what became of each call."""
     data: dict[str, Any] = msgspec.to_builtins(view.report)
     data["summary"] = sentence(view)
-    data["verdicts"] = {
-        target: [view.verdict(target, call) for call in range(len(view.report.calls))]
-        for target in view.targets
-    }
+    data["verdicts"] = {target: view.verdicts(target) for target in view.targets}
     data["wrong"] = {
         target: [name for call in view.wrong_calls(target) for name in view.nodes_of(call)]
         for target in view.targets

@@ -195,6 +195,10 @@ class ModelView:
             return "not judged"
         return "not supported" if compared.apart is None else COMPARED
 
+    def verdicts(self, target: str) -> list[str]:
+        """Return what became of each call on a target."""
+        return [self.verdict(target, call) for call in range(len(self.report.calls))]
+
     @cached_property
     def uses(self) -> Counter[int]:
         """How many nodes make each call."""
@@ -218,7 +222,7 @@ class ModelView:
 
     def calls_that(self, target: str, *verdicts: str) -> list[int]:
         """Return the calls with one of some verdicts on a target, those of the most nodes first."""
-        found = [call for call in range(len(self.report.calls)) if self.verdict(target, call) in verdicts]
+        found = [call for call, said in enumerate(self.verdicts(target)) if said in verdicts]
         return sorted(found, key=lambda call: -self.uses[call])
 
     def wrong_calls(self, target: str) -> list[int]:
@@ -227,7 +231,7 @@ class ModelView:
 
     def judged(self, target: str) -> bool:
         """Say whether something is known of a call on a target that is here."""
-        said = {self.verdict(target, call) for call in range(len(self.report.calls))} - {"not judged"}
+        said = {*self.verdicts(target)} - {"not judged"}
         return bool(said) or self.header.targets[target].unavailable is not None
 
     def known(self, result: Result) -> Expectation | None:
@@ -286,10 +290,7 @@ class ModelView:
 
     def ran(self, target: str) -> list[bool]:
         """Return the nodes that a target executed, right or wrong."""
-        takes = [
-            self.verdict(target, call) not in ("not supported", "not judged")
-            for call in range(len(self.report.calls))
-        ]
+        takes = [said not in ("not supported", "not judged") for said in self.verdicts(target)]
         return [takes[node.call] for node in self.report.nodes]
 
     def operators_where(self, chosen: Iterable[bool]) -> str:

@@ -98,11 +98,7 @@ class Recording:
                 node = without_unused(whole, used, opset)
                 name = prefix + (node.name or f"{node.op_type}_{number}")
                 keys = [*node.input, *sorted(taken(node) - set(node.input))]
-                own = {
-                    key: found
-                    for key in keys
-                    if key and (found := values.get(key, weights.get(key))) is not None
-                }
+                own = _known(keys, values, weights)
                 if not draws(node.op_type, len(node.input)) and all(key in constant for key in taken(node)):
                     constant |= set(node.output)
                 yield RecordedNode(
@@ -122,11 +118,7 @@ class Recording:
             if not prefix:
                 self.constant |= constant
                 self._keep(values)
-                self.outputs |= {
-                    key: found
-                    for key in self._model.outputs
-                    if (found := values.get(key, weights.get(key))) is not None
-                }
+                self.outputs |= _known(self._model.outputs, values, weights)
             for key in [key for key in values if last.get(key, -1) < number]:
                 del values[key]
 
@@ -139,7 +131,7 @@ class Recording:
     def _run(
         self, part: Part, values: Mapping[str, Tensor], weights: Mapping[str, Tensor], where: str
     ) -> dict[str, Tensor]:
-        given = {key: found for key in part.takes if (found := values.get(key, weights.get(key))) is not None}
+        given = _known(part.takes, values, weights)
         constants = [key for key in given if key in weights and key not in values]
         graph = runnable(part.nodes, given, part.gives, self._model, constants=constants)
         fed = {key: each for key, each in given.items() if key not in constants}
@@ -154,6 +146,14 @@ class Recording:
                 f"{self._model.path}: {where} does not run on the CPU: {what}{': ' if said else ''}{said}"
             )
         return dict(zip(part.gives, done.outputs, strict=True))
+
+
+def _known(
+    names: Iterable[str], values: Mapping[str, Tensor], weights: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return those of the named tensors that a run or a weight has given so far."""
+    found = {name: values.get(name, weights.get(name)) for name in names if name}
+    return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 
 def first_iteration(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -186,17 +187,9 @@ class HistoryRow(NamedTuple):
 
 def rows(moments: Iterable[Moment]) -> list[HistoryRow]:
     """Fold equal neighbours."""
-    found: list[HistoryRow] = []
-    for moment in moments:
-        if (
-            found
-            and found[-1].last.point.counts == moment.point.counts
-            and found[-1].last.version == moment.version
-        ):
-            found[-1] = HistoryRow(found[-1].first, moment, found[-1].runs + 1)
-        else:
-            found.append(HistoryRow(moment, moment, 1))
-    return found
+    folded = groupby(moments, key=lambda moment: (moment.version, moment.point.counts))
+    alike = [list(of) for _, of in folded]
+    return [HistoryRow(of[0], of[-1], len(of)) for of in alike]
 
 
 class Trend(NamedTuple):

@@ -303,17 +303,11 @@ class Site:
 
     def rows(self, operator: str, target: str) -> list[OperatorRow]:
         """Return an operator's history on a target, oldest first, equal neighbours folded."""
-        found: list[OperatorRow] = []
-        for moment in self.history.lines[target]:
-            counts = self.of(moment).get(operator)
-            if counts is None:
-                continue
-            before = found[-1] if found else None
-            if before and before.last.version == moment.version and before.counts.facts == counts.facts:
-                found[-1] = before._replace(last=moment, runs=before.runs + 1)
-            else:
-                found.append(OperatorRow(moment, moment, 1, counts))
-        return found
+        lines = self.history.lines[target]
+        held = [(moment, counts) for moment in lines if (counts := self.of(moment).get(operator)) is not None]
+        folded = groupby(held, key=lambda each: (each[0].version, each[1].facts))
+        alike = [list(of) for _, of in folded]
+        return [OperatorRow(of[0][0], of[-1][0], len(of), of[0][1]) for of in alike]
 
 
 def worst_first(site: Site, columns: Iterable[ReleaseColumn]) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,11 +24,4 @@ def unpack(bits: Bits, rows: int) -> NDArray[np.bool_]:
 
 def size(bits: Bits) -> NDArray[np.int64]:
     """Count the rows of each set: the last axis is summed."""
-    if hasattr(np, "bitwise_count"):
-        return np.asarray(np.bitwise_count(bits).sum(axis=-1, dtype=np.int64))
-    return np.asarray(_in_16_bits()[np.ascontiguousarray(bits).view(np.uint16)].sum(axis=-1, dtype=np.int64))
-
-
-@cache
-def _in_16_bits() -> NDArray[np.uint8]:
-    return np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
+    return np.asarray(np.bitwise_count(bits).sum(axis=-1, dtype=np.int64))
