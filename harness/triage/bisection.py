@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 from packaging.version import Version
 
 from harness.compile.graphs import control_graph
-from harness.model.case import Case, Tensor, TensorSpec
+from harness.model.case import Case, Tensor
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.target_info import CPU
 from harness.model.verdict import NOT_EXECUTED, Outcome
-from harness.operators.base import Call
 from harness.results.bisection.search import Measured, Seen, bisect
 from harness.run.folders import processors
 from harness.run.probe import Probe, Probes
-from harness.targets.execution import GraphCases, Prepared
+from harness.run.recording import execute
 from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
@@ -139,28 +139,16 @@ class Measure:
         doubted = opsets - {probe.prepared.case.opset for probe in found if probe.execution.stage != "load"}
         if not doubted:
             return opsets
-        graphs = [(opset, control_graph(opset)) for opset in sorted(doubted)]
         control = launch(target)._replace(
             provider=CPU, provider_options={}, config=session_config(parse_target("cpu"))
         )
-        tensor = Tensor("float32", np.ones(1, np.float32))
-        units = [
-            GraphCases(
-                graph,
-                [
-                    Prepared(
-                        Case(
-                            f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)
-                        ),
-                        Call({}, {}),
-                        (tensor,),
-                    )
-                ],
-            )
-            for opset, graph in graphs
-        ]
-        answers = list(WorkerPool(control, size=1, timeout=self._timeout).run(iter(units)))
-        failed = {prepared.case.opset for prepared, _, execution in answers if execution.outputs is None}
+        given = {"X": Tensor("float32", np.ones(1, np.float32))}
+        with closing(WorkerPool(control, size=1, timeout=self._timeout)) as pool:
+            failed = {
+                opset
+                for opset in sorted(doubted)
+                if execute(pool, control_graph(opset), given, f"Identity@{opset}:").outputs is None
+            }
         return opsets - failed
 
 
