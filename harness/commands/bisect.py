@@ -105,7 +105,7 @@ def bisect_command(
         failing = (
             f"{measured.failing():,} of {len(measured.seen):,} fail"
             if len(cases) > 1
-            else "".join(_outcomes(measured))
+            else "".join(seen.outcome.value for seen in measured.seen.values())
         )
         print(
             f"{version}: {'skipped: ' + measured.skipped if measured.skipped else failing}",
@@ -154,10 +154,6 @@ def _expressible(cases: list[Case], head: str) -> tuple[list[Case], str]:
     if not kept:
         raise NothingRan(f"nothing to bisect on {head}: {said}")
     return kept, said
-
-
-def _outcomes(measured: Measured) -> list[str]:
-    return [seen.outcome.value for seen in measured.seen.values()]
 
 
 def _no_release(found: Bisection) -> str:

@@ -44,8 +44,8 @@ def import_command(source: str, operators: tuple[str, ...], output: Path, force:
     found = entries_of(tests, origin, done)
     where = f"onnx {onnx.__version__}" if source == ONNX else "a folder of backend tests"
     write_specs(found, output, f"Imported by `harness import` from {where}.", done, force=force)
-    for line in _left_out(done, every=every):
-        click.echo(one_line(line))
+    for reason, names in sorted(done.left_out.items(), key=lambda item: (-len(item[1]), item[0])):
+        click.echo(one_line(f"left out: {len(names):,}: {reason}: {_few(names, every=every)}"))
     if not done.written:
         raise NothingRan(_nothing(source, operators))
     for line in _summary(done, output, every=every):
@@ -75,11 +75,6 @@ def _tests(folder: Path, operators: tuple[str, ...], done: Import) -> Iterator[B
             done.leave_out(each.name, LeftOut("another operator than those that are named"))
             continue
         yield test
-
-
-def _left_out(done: Import, *, every: bool) -> Iterator[str]:
-    for reason, names in sorted(done.left_out.items(), key=lambda item: (-len(item[1]), item[0])):
-        yield f"left out: {len(names):,}: {reason}: {_few(names, every=every)}"
 
 
 def _few(names: list[str], *, every: bool) -> str:

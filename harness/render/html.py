@@ -93,7 +93,8 @@ def fill(template: str, context: dict[str, Any], data: str) -> str:
     """Make a self-contained page of a template, with `Payload`'s data and the look and module that all pages
     share."""
     made = environment().get_template(template)
-    return made.render(context, data=Markup(data), css=Markup(asset("report.css")), script=Markup(_script()))
+    script = "\n".join(map(asset, _MODULE))
+    return made.render(context, data=Markup(data), css=Markup(asset("report.css")), script=Markup(script))
 
 
 _HEADING = re.compile(r'<section id="([\w-]+)"[^>]*>\s*<h2 [^>]*?(?:data-short="([^"]*)")?>(.*?)</h2>')
@@ -126,10 +127,6 @@ def better(tally: Tally) -> int:
 def asset(name: str) -> str:
     """Return a template, a style sheet or a script that pages share."""
     return files("harness.render").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
-
-
-def _script() -> str:
-    return "\n".join(map(asset, _MODULE))
 
 
 def _compiled_templates() -> FileSystemBytecodeCache | None:

@@ -31,7 +31,7 @@ from harness.render.text import line, visible
 from harness.render.trend import badge_svg
 from harness.results.history.findings import Finding
 from harness.results.history.runs import Moment, trends
-from harness.results.history.site import CaseStory, OperatorRow, Site, StoryGroup, worst_first
+from harness.results.history.site import CaseStory, Site, StoryGroup, worst_first
 from harness.results.history.summary import at, headline, sentence
 from harness.results.level_table import telling_number
 from harness.results.numbering import Numbering
@@ -169,7 +169,7 @@ def render_site(site: Site) -> Iterator[tuple[str, str]]:
             "groups": groups,
             "number": count(number, "case"),
             "left_out": number - sum(len(group["cases"]) for group in groups),
-            "outcomes": _outcomes,
+            "outcomes": lambda row: [(reading.value, n) for reading, n in row.counts.total.others()],
         }
         yield names.operator(operator), _page("site_operator.html.j2", common | context | {"root": "../"})
     for target in site.targets:
@@ -301,10 +301,6 @@ def _own(stories: Iterable[CaseStory]) -> str:
     """Say how a case's outputs differ, which is not the same for all of a group."""
     said = (details(msgspec.structs.replace(story.newest.result, error=None)) for story in stories)
     return line(" · ".join(part for parts in said for part in parts if "it ran without" not in part), 240)
-
-
-def _outcomes(row: OperatorRow) -> list[tuple[str, int]]:
-    return [(reading.value, number) for reading, number in row.counts.total.others()]
 
 
 def _facts(moments: list[Moment]) -> list[tuple[str, list[str]]]:

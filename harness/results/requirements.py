@@ -107,8 +107,9 @@ class Rules:
             (number, holds) for number, holds, query in candidates if query.matches(result.case)
         }:
             self._counts[number, holds, did] += 1
+            shortest = self._examples.get((number, holds, did), result.case)
             self._examples[number, holds, did] = min(
-                self._examples.get((number, holds, did), result.case), result.case, key=_shortest
+                shortest, result.case, key=lambda case: (len(case), case)
             )
 
     def tested(self) -> list[Tested]:
@@ -124,7 +125,3 @@ class Rules:
         }
         counts = dict(sorted(found.items(), key=lambda each: (-each[1], each[0].outcome.value, *each[0])))
         return Side(counts, {did: self._examples[number, holds, did] for did in counts})
-
-
-def _shortest(case: str) -> tuple[int, str]:
-    return len(case), case

@@ -498,7 +498,7 @@ def test_dropping_entries_leaves_every_other_line_and_entry(dropped: set[int], a
     path = SPECS / "expectations" / "cpu.yaml"
     before = load_expectations([path]).entries
     dropped = {position for position in dropped if position < len(before)}
-    edited = EntryFile(path, read(path))
+    edited = EntryFile(read(path))
     for position in dropped:
         edited.drop(position)
     if adds:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import yaml
 
 from harness.model.case import BEYOND
 from harness.model.reference.directml import PREFIX, TensorSupportEntry, directml_operator, operator_names
+from harness.model.reference.files import file_bytes
 
 
 @cache
 def load(name: str) -> Any:
     """Read one data file of the package as plain data."""
-    text = files("harness.model.data").joinpath(name).read_text(encoding="utf-8")
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return yaml.load(file_bytes(name), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 @cache

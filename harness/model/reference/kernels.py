@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-import yaml
 from packaging.version import InvalidVersion, Version
 
+from harness.model.reference.feature_levels import load
 from harness.model.reference.files import data_file, file_bytes
 from harness.model.signatures import release as signatures_release
 from harness.model.signatures import signature
@@ -47,10 +47,7 @@ class Corrections(msgspec.Struct, frozen=True):
 @cache
 def corrections() -> Corrections:
     """Read the file."""
-    tree: Any = yaml.load(
-        file_bytes("onnxruntime_kernels.yaml"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    )
-    return msgspec.convert(tree, Corrections)
+    return msgspec.convert(load("onnxruntime_kernels.yaml"), Corrections)
 
 
 class Kernel(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from harness.results.cross_check import Agreement, Suspect
 from harness.results.explain.explanation import Explanation
 from harness.results.explain.failures import FailureGroup
-from harness.results.result_signature import ResultSignature
 from harness.results.rules.separation import Rule
 from harness.results.rules.terms import Term, say
 from harness.results.summary import Tone, count
@@ -19,13 +18,12 @@ def headline(found: Explanation) -> tuple[Tone, str]:
     if found.base is not None:
         if not found.failing:
             return "good", f"Nothing differs among {count(found.results, 'result')} that ran in both runs."
-        return (
-            "warn",
-            f"{count(found.failing, 'result')} of {found.results:,} that ran in both runs {_differ(found.failing)}, in {groups}.",
-        )
+        differ = "differs" if found.failing == 1 else "differ"
+        both = f"of {found.results:,} that ran in both runs {differ}"
+        return "warn", f"{count(found.failing, 'result')} {both}, in {groups}."
     unexpected = sum(group.number for group in found.groups if not group.kind.known)
     aside = (
-        f" {count(found.known, 'known result')} left aside; --known explains {_them(found.known)}."
+        f" {count(found.known, 'known result')} left aside; --known explains {'it' if found.known == 1 else 'them'}."
         if found.known
         else ""
     )
@@ -44,14 +42,6 @@ def headline(found: Explanation) -> tuple[Tone, str]:
     )
 
 
-def _them(number: int) -> str:
-    return "it" if number == 1 else "them"
-
-
-def _differ(number: int) -> str:
-    return "differs" if number == 1 else "differ"
-
-
 def title(group: FailureGroup) -> str:
     """Name a group: the number of results, the outcome, the target, and the operators."""
     kind = group.kind
@@ -68,12 +58,9 @@ def differences(group: FailureGroup) -> str:
     if len(group.signatures) < 2:
         return ""
     return "differences: " + ", ".join(
-        f"{_difference(each)} {number:,}" for each, number in group.signatures.most_common()
+        f"{each.difference_words or each.outcome.value} {number:,}"
+        for each, number in group.signatures.most_common()
     )
-
-
-def _difference(each: ResultSignature) -> str:
-    return each.difference_words or each.outcome.value
 
 
 def verdict_of(group: FailureGroup) -> str:

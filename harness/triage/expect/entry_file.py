@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from harness.model.errors import SpecError, UsageError
@@ -34,31 +33,24 @@ class NewEntry(NamedTuple):
 
 
 class EntryFile:
-    """The lines of a file, and edits to it; `source` is None for a file that is not there yet."""
+    """The lines of a file, and edits to it; one that is not there yet has none."""
 
-    def __init__(self, path: Path, source: Source | None) -> None:
-        self.path = path
-        self.before = path.read_bytes().decode("utf-8") if source is not None else ""
+    def __init__(self, source: Source) -> None:
+        self.path = source.path
+        self.before = self.path.read_bytes().decode("utf-8") if self.path.exists() else ""
         self._lines: list[str | None] = list(self.before.splitlines(keepends=True))
         self._source = source
         self._added: list[NewEntry] = []
         self._dropped: set[int] = set()
         self._placed: dict[int, tuple[int, int]] = {}
         self._queries: dict[int, dict[str, tuple[str, ...]]] = {}
-        first = 0 if source is None or not source.tree else source.lines[(0,)] - 1
-        line = self._lines[first] if self._lines else ""
-        self._indent = (
-            (line or "")[: len(line or "") - len((line or "").lstrip())]
-            if source is not None and source.tree
-            else ""
-        )
+        first = self.before.splitlines()[source.lines[(0,)] - 1] if source.tree else ""
+        self._indent = first[: len(first) - len(first.lstrip())]
 
     def drop(self, position: int) -> None:
         """Take out an entry; comments above and below it stay."""
         start, stop = self._span(position)
-        if stop <= start or (
-            self._source is not None and self._source.lines.get((position + 1,)) == start + 1
-        ):
+        if stop <= start or self._source.lines.get((position + 1,)) == start + 1:
             raise UsageError(
                 f"{self.path}:{start + 1}: entries are edited by lines; begin each of them on a line of its own"
             )
@@ -68,7 +60,6 @@ class EntryFile:
 
     def set_queries(self, position: int, key: str, queries: Sequence[str]) -> None:
         """Write the queries of `match` or `unless` anew; `unless` comes after `match` where it is new."""
-        assert self._source is not None
         start, stop = self._region(position, key)
         indent = self._indent + ("- " if start == self._span(position)[0] else "  ")
         region = [line for line in self._lines[start:stop] if line is not None]
@@ -91,7 +82,7 @@ class EntryFile:
     def text(self) -> str:
         """Return the file as edited; a list without entries is written as `[]`."""
         kept = "".join(line for line in self._lines if line is not None)
-        if self._source is None or not self._source.tree:
+        if not self._source.tree:
             kept = "".join(line for line in kept.splitlines(keepends=True) if line.strip() != "[]")
         if not self._added and self._entries_left() == 0:
             kept = kept.rstrip("\n") + ("\n" if kept.strip() else "") + "[]\n"
@@ -122,10 +113,9 @@ class EntryFile:
 
     def _meant(self) -> list[object]:
         """Return what the edited file is to hold."""
-        before = self._source.tree if self._source is not None else ()
         kept = [
             _plainly({**entry, **self._queries.get(position, {})})
-            for position, entry in enumerate(before)
+            for position, entry in enumerate(self._source.tree)
             if position not in self._dropped
         ]
         return [*kept, *(_plainly(_as_read(entry)) for entry in self._added)]
@@ -139,8 +129,6 @@ class EntryFile:
         return Counter(_comments(lines))
 
     def _entries_left(self) -> int:
-        if self._source is None:
-            return 0
         return sum(
             self._lines[self._source.lines[(position,)] - 1] is not None
             for position in range(len(self._source.tree))
@@ -148,14 +136,12 @@ class EntryFile:
 
     def _span(self, position: int) -> tuple[int, int]:
         """Return the lines of an entry, from 0, without comments and blank lines after it."""
-        assert self._source is not None
         start = self._source.lines[(position,)] - 1
         stop = self._source.lines.get((position + 1,), len(self._lines) + 1) - 1
         return start, self._trimmed(start, stop)
 
     def _region(self, position: int, key: str) -> tuple[int, int]:
         """Return the lines of a key with its value; an empty region where the key would go."""
-        assert self._source is not None
         _, stop = self._span(position)
         begins = sorted(
             line - 1 for path, line in self._source.lines.items() if len(path) == 2 and path[0] == position

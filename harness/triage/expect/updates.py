@@ -208,7 +208,7 @@ def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path
     entries of a target."""
     done = Update()
     for located in expectations.entries:
-        done.files.setdefault(located.file.path, EntryFile(located.file.path, located.file))
+        done.files.setdefault(located.file.path, EntryFile(located.file))
     current = tuple(
         each for located in expectations.entries if (each := _earned(run, located, done)) is not None
     )
@@ -232,18 +232,14 @@ def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path
         path = place(name)
         for entry in propose(rows, unexpected, when):
             if path not in done.files:
-                done.files[path] = EntryFile(path, _empty(path))
+                empty = read(path) if path.exists() else Source(path, label_of(path), (), {})
+                done.files[path] = EntryFile(empty)
             done.files[path].add(entry)
             done.notes.append(
                 f"added to {label_of(path)}: {entry.expect.value} on {name}: {_few(entry.match)}; "
                 f"fill in {', '.join(asked(entry))}"
             )
     return done
-
-
-def _empty(path: Path) -> Source | None:
-    """Read a file that is there and has no entries."""
-    return read(path) if path.exists() else None
 
 
 def _release(info: TargetInfo) -> tuple[tuple[str, str], ...]:
