@@ -31,6 +31,7 @@ from harness.results.compare.comparison import (
     Change,
     Changed,
     ChangeGroup,
+    ChangeKind,
     ComparedCounts,
     ComparedResult,
     Comparison,
@@ -132,19 +133,19 @@ def _environment(comparison: Comparison) -> Table:
 
 def _groups(comparison: Comparison) -> list[Item]:
     groups = comparison.groups()
-    examples = {(group.example.result.case, group.example.pair) for group in groups[:_OPENED]}
+    examples = {(group.example.result.case, group.kind.pair) for group in groups[:_OPENED]}
     listed = {
         key
         for change in Change
         for found in _listed(comparison, change)
-        if (key := (found.result.case, found.pair)) in examples
+        if (key := (found.result.case, found.kind.pair)) in examples
     }
     return [
         Item(
             f"{group.number:,} × {line(group.cases)} ({group.kind.validity.value}) on {group.kind.pair.name}",
             [
                 Remark(
-                    " · ".join((_turn(group.kind.before, group.kind.after), *_happened(group.example))),
+                    " · ".join((_turn(group.kind), *_happened(group.example))),
                     "soft",
                 )
             ],
@@ -160,15 +161,15 @@ def _groups(comparison: Comparison) -> list[Item]:
                 change=group.kind.change.value,
             ),
             "#" + query(case=group.example.result.case, on=group.kind.pair.head)
-            if (group.example.result.case, group.example.pair) in listed
+            if (group.example.result.case, group.kind.pair) in listed
             else "",
         )
         for group in groups
     ]
 
 
-def _turn(before: ComparedResult | None, after: ComparedResult | None) -> str:
-    return f"{outcome_of(before)} → {outcome_of(after)}"
+def _turn(kind: ChangeKind) -> str:
+    return f"{outcome_of(kind.before)} → {outcome_of(kind.after)}"
 
 
 def _happened(found: Changed) -> list[str]:
@@ -273,9 +274,9 @@ def _listing(comparison: Comparison) -> Iterator[Section]:
         number, shown = comparison.total.changes[change], comparison.kept[change][:_ROWS]
         rows = [
             (
-                found.pair.name,
+                found.kind.pair.name,
                 Span(found.result.case, code=True),
-                _turn(found.before, found.after),
+                _turn(found.kind),
                 " · ".join(_happened(found)),
             )
             for found in shown
@@ -299,7 +300,8 @@ def _case_table(comparison: Comparison) -> CaseTable:
         for found in listed[change]:
             result = found.result
             kind = kinds[facets(result.case), result.levels.get("directml", BEYOND), result.validity]
-            state = states[visible(found.pair.head), outcome_of(found.after), outcome_of(found.before), place]
+            pair, before, after = found.kind.pair, found.kind.before, found.kind.after
+            state = states[visible(pair.head), outcome_of(after), outcome_of(before), place]
             note = message(" · ".join(filter(None, [said(found), repeated(result)])), 400)
             payload.add(result, kind, state, note)
     data = payload.encode_with(
@@ -383,7 +385,7 @@ def _group(comparison: Comparison, group: ChangeGroup) -> dict[str, Any]:
         **_where(kind.pair),
         "operator": kind.operator,
         "validity": kind.validity,
-        **_sides(comparison, kind.pair, kind.before, kind.after),
+        **_sides(comparison, kind),
         "why": kind.why,
         "opsets": sorted(group.opsets),
         "dtypes": sorted(group.dtypes),
@@ -393,24 +395,24 @@ def _group(comparison: Comparison, group: ChangeGroup) -> dict[str, Any]:
 
 
 def _changed(comparison: Comparison, found: Changed) -> dict[str, Any]:
-    result = found.result
-    sides = _sides(comparison, found.pair, found.before, found.after)
+    result, kind = found.result, found.kind
+    sides = _sides(comparison, kind)
     for side, ulp in (("before", found.ulp_before), ("after", found.ulp_after)):
         if sides[side] is not None:
             sides[side]["max_ulp"] = ulp
     if isinstance(result.repeats, Repeats):
-        sides["before" if found.after is None else "after"]["repeats"] = result.repeats
+        sides["before" if kind.after is None else "after"]["repeats"] = result.repeats
     if sides["after"] is not None and result.error is not None:
         sides["after"]["message"] = result.error.message
     return {
-        "change": found.change,
-        **_where(found.pair),
+        "change": kind.change,
+        **_where(kind.pair),
         "case": result.case,
         "operator": result.operator,
         "validity": result.validity,
         "levels": result.levels,
         **sides,
-        "why": found.why,
+        "why": kind.why,
     }
 
 
@@ -418,11 +420,10 @@ def _where(pair: Pair) -> dict[str, str]:
     return {"base_target": pair.base, "head_target": pair.head}
 
 
-def _sides(
-    comparison: Comparison, pair: Pair, before: ComparedResult | None, after: ComparedResult | None
-) -> dict[str, Any]:
-    base, head = comparison.base.header.targets[pair.base], comparison.head.header.targets[pair.head]
-    return {"before": _did(before, base.provider), "after": _did(after, head.provider)}
+def _sides(comparison: Comparison, kind: ChangeKind) -> dict[str, Any]:
+    base = comparison.base.header.targets[kind.pair.base]
+    head = comparison.head.header.targets[kind.pair.head]
+    return {"before": _did(kind.before, base.provider), "after": _did(kind.after, head.provider)}
 
 
 def _did(did: ComparedResult | None, provider: str) -> dict[str, Any] | None:

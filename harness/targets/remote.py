@@ -37,22 +37,18 @@ sources = json.loads(zlib.decompress(data).decode())
 exec(compile(sources["remote_boot"], "remote_boot.py", "exec", dont_inherit=True), {{"__name__": "__main__", "sources": sources}})
 """
 _OPTIONS = (
-    *(
-        "BatchMode=yes",
-        "ConnectTimeout=20",
-        "ServerAliveInterval=15",
-        "ServerAliveCountMax=3",
-        "Compression=no",
-        "RequestTTY=no",
-    ),
-    *(
-        "RemoteCommand=none",
-        "ControlMaster=no",
-        "ControlPath=none",
-        "ForwardAgent=no",
-        "ForwardX11=no",
-        "ClearAllForwardings=yes",
-    ),
+    "BatchMode=yes",
+    "ConnectTimeout=20",
+    "ServerAliveInterval=15",
+    "ServerAliveCountMax=3",
+    "Compression=no",
+    "RequestTTY=no",
+    "RemoteCommand=none",
+    "ControlMaster=no",
+    "ControlPath=none",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "ClearAllForwardings=yes",
 )
 _WINDOWS_MODULES = ("boot", "com", "device", "winecompat")
 _NAME = r"\w(?:[\w.+-]*\w)?"

@@ -223,7 +223,7 @@ def test_a_larger_distance_is_a_change(
     found = compared(base, head.add("case", O.MISMATCH, **after))
     assert changes(found).get("case") == change
     for one in found.kept[Change.CHANGED]:
-        assert (one.why, said(one)) == (why, words)
+        assert (one.kind.why, said(one)) == (why, words)
 
 
 def test_error_class_and_placement(base: Run, head: Run) -> None:
@@ -625,6 +625,6 @@ def test_columns_hold_what_results_say(base: Run, head: Run) -> None:
     found = compared(base, head)
     (missing,), new = found.kept[Change.MISSING], found.kept[Change.NEW]
     assert len(new) == len(head.results)
-    assert [each.after for each in new] == [compared_result(each.result, CPU.provider) for each in new]
-    assert missing.before == compared_result(missing.result, CPU.provider)
-    assert len({each.after.signature.difference for each in new if each.after}) > 8
+    assert [each.kind.after for each in new] == [compared_result(each.result, CPU.provider) for each in new]
+    assert missing.kind.before == compared_result(missing.result, CPU.provider)
+    assert len({each.kind.after.signature.difference for each in new if each.kind.after}) > 8

@@ -77,9 +77,9 @@ def test_a_kernel_that_became_a_function_is_a_change(tmp_path: Path) -> None:
     """No output differs, so nothing is red; a comparison alone tells that a release lost a kernel."""
     before, after = written(tmp_path, "before", ran(None)), written(tmp_path, "after", ran())
     (found,) = compare_runs(RunReader(before), RunReader(after)).kept[Change.CHANGED]
-    assert found.why == ("placement",)
+    assert found.kind.why == ("placement",)
     assert said(found) == "placed on its own provider → its own provider, as a function"
-    assert placed_on(found.after, "CPUExecutionProvider") == "CPUExecutionProvider, as a function"
+    assert placed_on(found.kind.after, "CPUExecutionProvider") == "CPUExecutionProvider, as a function"
     fewer = written(tmp_path, "fewer", ran(2))
     assert compare_runs(RunReader(after), RunReader(fewer)).total.equal == 1
 

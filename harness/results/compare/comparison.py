@@ -85,25 +85,9 @@ class ComparedResult(NamedTuple):
         return self._replace(signature=self.signature.pooled)
 
 
-class Changed(NamedTuple):
-    """One result that is not the same in both runs.
-
-    `result` is HEAD's, or BASE's where HEAD has none; `before` and `after` are None where a run has no such
-    result. `why` names what differs.
-    """
-
-    change: Change
-    pair: Pair
-    result: Result
-    before: ComparedResult | None
-    after: ComparedResult | None
-    ulp_before: int | None
-    ulp_after: int | None
-    why: tuple[str, ...]
-
-
 class ChangeKind(NamedTuple):
-    """What the changes of a group have in common."""
+    """What the changes of a group have in common: `before` and `after` are None where a run has no such results, `why`
+    names what differs."""
 
     change: Change
     pair: Pair
@@ -112,6 +96,15 @@ class ChangeKind(NamedTuple):
     before: ComparedResult | None
     after: ComparedResult | None
     why: tuple[str, ...]
+
+
+class Changed(NamedTuple):
+    """One result that is not the same in both runs: HEAD's, or BASE's where HEAD has none."""
+
+    kind: ChangeKind
+    result: Result
+    ulp_before: int | None
+    ulp_after: int | None
 
 
 @dataclass

@@ -211,11 +211,11 @@ def _show(comparison: Comparison, base: _Side, head: _Side, judged: dict[int, _J
     for side, row in ((head, "of_head"), (base, "of_base")):
         columns = f"alike, kept, first, ulp_before, ulp_after, {row}"
         for alike, kept, first, ulp_before, ulp_after, at, line in side.part.taken("shown", columns, row):
-            (change, pair, _, _, before, after, why), number, group = judged[alike]
+            kind, number, group = judged[alike]
             result = clipped(side.run.result(at + HEADER, line))
-            found = Changed(change, pair, result, before, after, ulp_before, ulp_after, why)
+            found = Changed(kind, result, ulp_before, ulp_after)
             if kept:
-                comparison.kept[change].append(found)
+                comparison.kept[kind.change].append(found)
             if first and group is not None:
                 if not group.number:
                     group.example = found

@@ -281,7 +281,7 @@ def outcome_of(did: ComparedResult | None) -> str:
 def said(found: Changed) -> str:
     """Say what differs beside the outcome: `error class Fail → InvalidArgument`; nothing where another
     outcome explains it."""
-    before, after = found.before, found.after
+    before, after = found.kind.before, found.kind.after
     flaky = [
         f"flaky in {name}"
         for name, did in (("BASE", before), ("HEAD", after))
@@ -299,7 +299,7 @@ def said(found: Changed) -> str:
         words["error class"] = f"error class {before.error or 'none'} → {after.error or 'none'}"
         words["difference"] = f"difference {was.difference} → {is_now.difference}"
         words["placement"] = f"placed on {before.placed} → {after.placed}"
-    return ", ".join([*(words[name] for name in found.why if name in words), *flaky])
+    return ", ".join([*(words[name] for name in found.kind.why if name in words), *flaky])
 
 
 def placed_on(did: ComparedResult | None, provider: str) -> str | None:

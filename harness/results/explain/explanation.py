@@ -43,7 +43,7 @@ from harness.results.explain.failures import (
 )
 from harness.results.result_signature import signature
 from harness.results.rules.feature_table import Rows
-from harness.results.rules.separation import Population, Rule, Separation
+from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
 from harness.results.summary import lacks
 
@@ -315,15 +315,8 @@ def _held_against_others(failures: Failures, group: FailureGroup) -> None:
 def _holds(failures: Failures, separation: Separation, rows: Rows) -> Rows:
     found = np.zeros(len(rows), np.bool_)
     for rule in separation.rules:
-        found |= _rule_holds(failures, rule, rows)
+        found |= failures.table.all_hold(rule.terms, rows)
     return np.flatnonzero(found)
-
-
-def _rule_holds(failures: Failures, rule: Rule, rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    found = np.ones(len(rows), np.bool_)
-    for term in rule.terms:
-        found &= failures.table.mask(term, rows)
-    return found
 
 
 def _name_exceptions(failures: Failures, groups: Sequence[FailureGroup], run: RunReader) -> None:

@@ -119,6 +119,13 @@ class FeatureTable:
             return np.full(len(rows), term.relation == "!=")
         return _holds(column, term)[self._rows[column.half][rows]]
 
+    def all_hold(self, terms: Iterable[Term], rows: Rows) -> NDArray[np.bool_]:
+        """Say for each of some rows whether all of some terms hold."""
+        found = np.ones(len(rows), np.bool_)
+        for term in terms:
+            found &= self.mask(term, rows)
+        return found
+
     def nearest_outside(self, term: Term, rows: Rows) -> int | None:
         """Return the value of a threshold's column that comes nearest to it from the other side, among some rows; None
         where there is none, or the term is no threshold of integers."""

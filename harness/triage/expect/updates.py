@@ -144,9 +144,7 @@ def _asked(rows: TargetRows, separation: Separation, wanted: Rows) -> Iterator[t
     """Yield the queries of rules, one for each operator with a row for which the rule holds; operators that were not
     run get none."""
     for rule in separation.rules:
-        holds = np.logical_and.reduce(
-            [np.ones(len(wanted), np.bool_), *(rows.table.mask(term, wanted) for term in rule.terms)]
-        )
+        holds = rows.table.all_hold(rule.terms, wanted)
         for operator in sorted({operator_of(rows.ids[row]) for row in wanted[holds].tolist()}):
             others = (term for term in rule.terms if term.column != "operator")
             yield ask((*others, Term("operator", "=", operator)))
