@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from harness.model.header import Header
@@ -54,6 +55,7 @@ _READINGS = (
 COUNTED = f"!{INEXPRESSIBLE}"
 """The page's filter for what a cell counts."""
 _LONGEST = 0xFFFFFFFF
+_COLUMNS = ("length", "part", "kind", "case", "state", "place", "detail", "time", "expectation", "near")
 
 
 class Payload:
@@ -71,9 +73,7 @@ class Payload:
         self._wanted_kinds: Counter[tuple[str, ...]] = Counter()
         self._wanted: list[tuple[bool, int, int, str, str]] = []
         self._tensors: dict[str, Any] = {}
-        self._lengths, self._case_parts, self._kinds = array("I"), array("I"), array("I")
-        self._steps, self._states, self._placements = array("I"), array("I"), array("I")
-        self._numbers, self._times, self._near, self._entries = array("I"), array("I"), array("I"), array("I")
+        self._columns = {name: array("I") for name in _COLUMNS}
         self._named: Numbering[int | None] = Numbering({None: 0})
         self._durations: Numbering[float] = Numbering({0.0: 0})
         self._nearnesses: Numbering[tuple[float, ...]] = Numbering({(): 0})
@@ -82,32 +82,32 @@ class Payload:
     def add(self, result: Result, kind: int, state: int, note: str = "") -> None:
         """Take one result with the numbers of its kind and state, as `Tables.add` returns them; `note` says
         more of what happened."""
+        columns = self._columns
         case = None if self._cases is None else self._cases.get(result.case)
-        again = case is not None and self._kinds[case] != kind
+        again = case is not None and columns["kind"][case] != kind
         if again:  # on `directml` the level is that of the call
             case = self._other_kinds.get((result.case, kind))
         if case is None:
-            case = len(self._lengths)
+            case = len(columns["kind"])
             if again:
                 self._other_kinds[result.case, kind] = case
             elif self._cases is not None:
                 self._cases[result.case] = case
             parts = result.case.split(";")
-            self._lengths.append(len(parts))
-            self._case_parts.extend(map(self._parts.__getitem__, parts))
-            self._kinds.append(kind)
+            columns["length"].append(len(parts))
+            columns["part"].extend(map(self._parts.__getitem__, parts))
+            columns["kind"].append(kind)
         if result.outcome is not Outcome.PASS:
             self._want(result)
-        self._steps.append(case - self._before & _LONGEST)
+        columns["case"].append(case - self._before & _LONGEST)
         self._before = case
-        self._states.append(state)
-        self._placements.append(
-            self._places[result.stage, " ".join(filter(None, (result.placed_on, result.as_function))) or None]
-        )
-        self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
-        self._near.append(self._nearnesses[_nearness(result)])
-        self._entries.append(self.entry(result))
-        self._times.append(self._durations[float(f"{result.seconds * 1000:.2g}")])
+        columns["state"].append(state)
+        placed = " ".join(filter(None, (result.placed_on, result.as_function))) or None
+        columns["place"].append(self._places[result.stage, placed])
+        columns["detail"].append(self._detail(result, note) if result.error or result.diff or note else 0)
+        columns["near"].append(self._nearnesses[_nearness(result)])
+        columns["expectation"].append(self.entry(result))
+        columns["time"].append(self._durations[float(f"{result.seconds * 1000:.2g}")])
 
     def _want(self, result: Result) -> None:
         """Note a result whose tensors are worth showing: unexpected ones before known ones, and of each kind the
@@ -124,7 +124,7 @@ class Payload:
         place = self._wanted_kinds[kind]
         self._wanted_kinds[kind] += 1
         if place < TENSOR_CASES:
-            self._wanted.append((not result.fails, place, len(self._steps), result.case, result.target))
+            self._wanted.append((not result.fails, place, len(self), result.case, result.target))
 
     def _detail(self, result: Result, note: str) -> int:
         error, diff = result.error, result.diff
@@ -177,7 +177,7 @@ class Payload:
 
     def __len__(self) -> int:
         """Return how many results it holds."""
-        return len(self._steps)
+        return len(self._columns["case"])
 
     def entry(self, result: Result) -> int:
         """Return the number of the entry that a result names, 0 where it names none."""
@@ -234,28 +234,18 @@ class Payload:
 
     def encode_with(self, legend: Mapping[str, Any], **more: Iterable[int]) -> str:
         """Return everything as base64 text; `legend` says what the numbers of kinds and states mean."""
-        columns = {
-            **{name: array("I", values) for name, values in more.items()},
-            "length": self._lengths,
-            "part": self._case_parts,
-            "kind": self._kinds,
-            "case": self._steps,
-            "state": self._states,
-            "place": self._placements,
-            "detail": self._numbers,
-            "time": self._times,
-        }
-        if len(self._named) > 1 and "expectations" in legend:
-            columns["expectation"] = self._entries
-        if len(self._nearnesses) > 1:
-            columns["near"] = self._near
+        columns = {**{name: array("I", values) for name, values in more.items()}, **self._columns}
+        if len(self._named) == 1 or "expectations" not in legend:
+            del columns["expectation"]
+        if len(self._nearnesses) == 1:
+            del columns["near"]
         planes: list[bytes] = []
         directory = []
         for name, values in columns.items():
             width = max(1, (max(values, default=0).bit_length() + 7) // 8)
             directory.append((name, width, len(values)))
-            raw = _little_endian(values)
-            planes += [raw[place :: values.itemsize] for place in range(width)]
+            raw = np.asarray(values).astype("<u4").tobytes()
+            planes += [raw[place::4] for place in range(width)]
         dictionaries = {
             "columns": directory,
             **legend,
@@ -312,11 +302,3 @@ def _nearness(result: Result) -> tuple[float, ...]:
         return ()
     measured = (float(f"{near.ratio:.2g}"), float(f"{near.ulp:.2g}"))
     return (*measured, near.unclaimed, near.compared) if near.unclaimed else measured
-
-
-def _little_endian(values: array[int]) -> bytes:
-    if array("I", [1]).tobytes()[0] == 1:
-        return values.tobytes()
-    copy = array("I", values)
-    copy.byteswap()
-    return copy.tobytes()

@@ -9,6 +9,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
+from harness.model.float_formats import encode
 from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.element_cost import ELEMENTWISE, float_parts, plain
 
@@ -71,7 +72,7 @@ def _simpler_floats(dtype: str, scalar: Any) -> Iterator[Any]:
     assert entry.mantissa is not None
     width, unsigned = entry.itemsize * 8, f"u{entry.itemsize}"
     bits = int(np.asarray(scalar).view(unsigned))
-    found = [_pattern(dtype, number) for number in _NUMBERS]
+    found = [int(pattern) for pattern in encode(dtype, np.array(_NUMBERS)).view(unsigned)]
     sign, exponent, fraction = float_parts(bits, width, entry.mantissa)
     bias = (1 << (width - 2 - entry.mantissa)) - 1
     middle = (exponent + bias) // 2 if exponent > bias else (exponent + bias + 1) // 2
@@ -85,10 +86,3 @@ def _simpler_floats(dtype: str, scalar: Any) -> Iterator[Any]:
     for pattern in dict.fromkeys(found):
         if pattern != bits:
             yield np.array(pattern, unsigned).view(entry.storage)[()]
-
-
-def _pattern(dtype: str, number: float) -> int:
-    if dtype == "bfloat16":
-        return int(np.array(number, "f4").view("u4")) >> 16
-    entry = DTYPES[dtype]
-    return int(np.array(number, entry.storage).view(f"u{entry.itemsize}"))
