@@ -49,19 +49,20 @@ def launch(target: Target) -> Launch:
             {"OPENBLAS_NUM_THREADS": "1", **script},  # a process that forks has no other threads
             FAKE, {}, {}, forks=server if sys.platform == "linux" else (),
         )  # fmt: skip
+    config = session_config(target)
     if target.plugin is not None:
         command, variables, where = plugins.prepared(target.plugin, target.name)
         return Launch(
-            command, {**variables, "OMP_NUM_THREADS": "1"}, target.provider, {}, session_config(target), runtime=where or THIS_INTERPRETER,
+            command, {**variables, "OMP_NUM_THREADS": "1"}, target.provider, {}, config, runtime=where or THIS_INTERPRETER,
             link=plugins.Refusals(target.name),
         )  # fmt: skip
     limit = int(target.options["memory_limit"]) if "memory_limit" in target.options else None
     threads = session_threads(target)
+    chosen = {key: value for key, value in target.options.items() if key in DML_OPTIONS}
     if target.host is not None:
         python = target.options.get("python", "python")
-        chosen = {key: value for key, value in target.options.items() if key in DML_OPTIONS}
         return Launch(
-            remote.command(target.host, python), None, target.provider, chosen, session_config(target), remote.START_SECONDS, limit,
+            remote.command(target.host, python), None, target.provider, chosen, config, remote.START_SECONDS, limit,
             f"ssh:{target.host}", remote.program(), remote.Ssh(target.host, python, wheel(target)), threads,
             shares=False,
         )  # fmt: skip
@@ -83,18 +84,9 @@ def launch(target: Target) -> Launch:
                 "runtime on Linux: leave graph_fusion=1 out, or name a Windows PC (dml@ssh:HOST)"
             )
         argv, env = runtime.launch(_WORKER, ort=target.release)
-        chosen = {key: value for key, value in target.options.items() if key in DML_OPTIONS}
         options = {**(runtime.PROVIDER_OPTIONS if sys.platform != "win32" else {}), **chosen}
         return Launch(
-            argv,
-            env,
-            DML,
-            options,
-            session_config(target),
-            runtime.START_SECONDS,
-            limit,
-            WINDOWS_RUNTIME,
-            shares=False,
+            argv, env, DML, options, config, runtime.START_SECONDS, limit, WINDOWS_RUNTIME, shares=False
         )
     env = {
         "OMP_NUM_THREADS": str(threads),
@@ -113,14 +105,4 @@ def launch(target: Target) -> Launch:
         )
     elif sys.platform == "linux" and limit is None:  # a limit holds from the start
         forks = [sys.executable, str(_WORKER.with_name("fork_server.py"))]
-    return Launch(
-        argv,
-        env,
-        CPU,
-        {},
-        session_config(target),
-        memory_limit=limit,
-        runtime=name,
-        threads=threads,
-        forks=forks,
-    )
+    return Launch(argv, env, CPU, {}, config, memory_limit=limit, runtime=name, threads=threads, forks=forks)
