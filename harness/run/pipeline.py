@@ -26,9 +26,8 @@ from harness.run.job import RunInputs
 from harness.run.kept_blocks import make_room
 from harness.run.processes.coordinator import Coordinator, coordinator
 from harness.run.processes.process import Opened, TargetPart
-from harness.run.request import Request, new_run_id
+from harness.run.request import Request, new_run_id, planned
 from harness.run.resume import Done, Earlier
-from harness.specs.expand import expand
 from harness.specs.expectations.expectations import load_expectations
 from harness.specs.expectations.target_expectations import ExpectationScope
 from harness.specs.reading.load import LoadedSpec, load_specs, spec_files
@@ -69,14 +68,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
         check_vacant(request.out, force=request.force)
     check_scripts(request.targets)
     specs = load_specs(request.specs, request.queries)
-    tell = partial(request.progress, PLANNING)
-    plan = expand(
-        specs,
-        request.queries,
-        everything=request.select == "all",
-        thorough=request.select == "thorough",
-        tell=tell,
-    )
+    plan = planned(specs, request.queries, request.select, partial(request.progress, PLANNING))
     graph_files.verify_existing(operators=plan.operators)
     expectations = load_expectations(request.expectations)
     baseline = (

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.model.header import Asked, Select, Shard
 from harness.model.query import Query
+from harness.specs.expand import Plan, expand
+from harness.specs.reading.load import LoadedSpec
 from harness.targets.target import Target
 
 
@@ -66,6 +68,16 @@ class Request(NamedTuple):
             timeout=self.timeout,
             reruns=self.reruns,
         )
+
+
+def planned(
+    specs: Sequence[LoadedSpec],
+    queries: Sequence[Query],
+    chosen: Select,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Plan:
+    """Plan the cases of which a run selects some; `tell` is told how many of the specs are planned. Errors: SpecError."""
+    return expand(specs, queries, everything=chosen == "all", thorough=chosen == "thorough", tell=tell)
 
 
 def new_run_id() -> str:

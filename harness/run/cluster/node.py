@@ -32,7 +32,8 @@ from harness.run.cluster.scheduler import worker_name
 from harness.run.kept_blocks import make_room
 from harness.run.numbers import LocalNumbers
 from harness.run.processes.process import Fault, Opened, RunProcess, TargetPart, info_of
-from harness.specs.expand import expand, pieces_of
+from harness.run.request import planned
+from harness.specs.expand import pieces_of
 from harness.specs.reading.load import LoadedSpec, default_folder, load_specs
 from harness.specs.selection import BlockWalk, CaseBlock, Selection, select
 from harness.targets.launches import make_ready
@@ -179,12 +180,7 @@ class _SentArtifacts(Artifacts):
 
 
 def _selection(order: RunOrder) -> Selection:
-    plan = expand(
-        [_spec(each) for each in order.specs],
-        order.queries,
-        everything=order.select == "all",
-        thorough=order.select == "thorough",
-    )
+    plan = planned([_spec(each) for each in order.specs], order.queries, order.select)
     selection = select(plan, order.queries, order.shard, pairwise=order.select == "pairwise")
     if not selection.complete:
         selection.counted()  # which remembers the cases where they are few
