@@ -123,6 +123,12 @@ class Artifacts:
             np.savez(file, **arrays)  # type: ignore[arg-type] # numpy types savez's keywords as its flag
             self._save(TensorFile(artifact_name(prepared.case.id, target), file.getvalue(), size, expected))
 
+    def room(self) -> int:
+        """Return for how many expected results there is room."""
+        held, cases, known = self._used.take()
+        self._used.put(held, cases, known)
+        return 0 if held >= LIMIT_BYTES else max(0, min(_LIMIT_CASES - cases, _LIMIT_EXPECTED - known))
+
     def keep_file(self, file: TensorFile) -> None:
         """Keep tensors of another machine, if there is room."""
         if self._room(file.size, expected=file.expected):

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -49,12 +49,24 @@ _WRITTEN_WRONG = frozenset({Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
 Held = tuple[Prepared, Graph, Result]
 
 
-class PatternRuns:
+class _Holding:
+    """Results that are held back, each with its case and its graph."""
+
+    def __init__(self) -> None:
+        self._held: list[Any] = []
+
+    def unchanged(self) -> Iterator[Result]:
+        """Yield the kept results as they are: the target is unavailable."""
+        held, self._held = self._held, []
+        yield from (result for _, _, result, *_ in held)
+
+
+class PatternRuns(_Holding):
     """Holds results back until their cases have run over both patterns."""
 
     def __init__(self, provider: str) -> None:
+        super().__init__()
         self._provider = provider
-        self._held: list[tuple[Prepared, Graph, Result, tuple[Tensor, ...]]] = []
         self._bytes = 0
 
     def hold(self, prepared: Prepared, graph: Graph, execution: Execution, result: Result) -> bool:
@@ -205,12 +217,14 @@ class WrongGraph(NamedTuple):
         return self.prepared.case.operator, self.graph.optimization
 
 
-class Culprits:
-    """Holds results of optimised graphs back until it is known which transformer makes them wrong."""
+class Culprits(_Holding):
+    """Holds results of optimised graphs back until it is known which transformer makes them wrong; `searched` says that
+    it is."""
 
     def __init__(self, provider: str) -> None:
+        super().__init__()
         self._provider = provider
-        self._held: list[Held] = []
+        self.searched = False
 
     def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
         """Keep a result for the search if a transformer may have caused it; `results` yields it again."""
@@ -248,6 +262,7 @@ class Culprits:
         except TargetUnavailable:
             yield from held
             raise
+        self.searched = True
         for number, (prepared, graph, result) in enumerate(held):
             culprit = found.get(number)
             if culprit is not None:
@@ -344,12 +359,12 @@ _MOST_REPEATED = 500
 more is broken, not flaky."""
 
 
-class Reruns:
+class Reruns(_Holding):
     """Holds unexpected results back until their cases have been run `times` times more."""
 
     def __init__(self, times: int) -> None:
+        super().__init__()
         self._times = times
-        self._held: list[Held] = []
 
     def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
         """Keep a result if its case is to be repeated; `results` yields it again."""
@@ -357,11 +372,6 @@ class Reruns:
             return False
         self._held.append((prepared, graph, result))
         return True
-
-    def unrepeated(self) -> Iterator[Result]:
-        """Yield the kept results unchanged: the target is unavailable."""
-        held, self._held = self._held, []
-        yield from (result for _, _, result in held)
 
     def results(self, pool: WorkerPool, provider: str) -> Iterator[Result]:
         """Repeat the kept cases, each time in a session of its own, and yield their results; none is lost if

@@ -80,35 +80,48 @@ class TargetRun(NamedTuple):
         over_patterns = PatternRuns(provider)
         culprits = Culprits(provider)
         keeps = work.baseline is None and self.done is None and not work.no_cache
-        kept = KeptBlocks(work.selection if keeps else None, self.known, work.seed, self._inexpressible)
+        kept = KeptBlocks(
+            work.selection if keeps else None,
+            self.known,
+            work.seed,
+            self._inexpressible,
+            self.artifacts,
+            pool.hello.library if pool.hello is not None else "",
+        )
         supply = (group for block in blocks for group in kept.groups(block, self.left))
+
+        def final(prepared: Prepared, graph: Graph, result: Result) -> Iterator[Result]:
+            searched = culprits.searched or not culprits.concerns(graph, result)
+            kept.settled(prepared, result, searched=searched)
+            if not reruns.hold(prepared, graph, result):
+                yield result
+
         try:
             with closing(pool.run(supply, keep=True)) as answers:
                 for prepared, graph, execution in answers:
-                    result = kept.result(prepared, execution)
-                    if result is None:
+                    as_before = kept.result(prepared, execution)
+                    if as_before is None:
                         prepared, graph = kept.made(prepared, graph)
                         result = self._result(prepared, graph, execution)
-                        held = (
-                            over_patterns.hold(prepared, graph, execution, result)
-                            or culprits.hold(prepared, graph, result)
-                            or reruns.hold(prepared, graph, result)
-                        )
-                        follows = not held and not culprits.concerns(graph, result)
-                        kept.judged(prepared, graph, execution, result if follows else None)
-                        if held:
-                            continue
-                    yield result
+                        as_before = kept.judged(prepared, graph, execution, result)
+                    if as_before is not None:
+                        yield as_before
+                    elif over_patterns.hold(prepared, graph, execution, result) or culprits.hold(
+                        prepared, graph, result
+                    ):
+                        kept.hold(prepared)
+                    else:
+                        yield from final(prepared, graph, result)
             for prepared, graph, result in over_patterns.results(pool):
                 result = self._remembered(result)
-                if not (culprits.hold(prepared, graph, result) or reruns.hold(prepared, graph, result)):
-                    yield result
+                if not culprits.hold(prepared, graph, result):
+                    yield from final(prepared, graph, result)
             for prepared, graph, result in culprits.results(pool):
-                result = self._by_culprit(result)
-                if not reruns.hold(prepared, graph, result):
-                    yield result
+                yield from final(prepared, graph, self._by_culprit(result))
         except TargetUnavailable:
-            yield from reruns.unrepeated()
+            yield from map(self._remembered, over_patterns.unchanged())
+            yield from map(self._by_culprit, culprits.unchanged())
+            yield from reruns.unchanged()
             raise
         yield from reruns.results(pool, provider)
         yield from kept.inexpressible

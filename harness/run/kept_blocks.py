@@ -3,8 +3,8 @@ results. Where a provider answers the same to the bit, a later run makes neither
 
 A file is named after everything that decides a result: code, releases, processor, seed, target, specs, expectations,
 cases. An answer that differs is judged as if nothing were kept, and so is a random part of the rest; where most answers of
-a block differ, its file is removed, and the next run keeps it anew. Unexpected results, outputs that do not conform and
-results of unspecified cases are not kept. A file that is absent, damaged or cannot be written costs time and nothing else.
+a block differ, its file is removed, and the next run keeps it anew. Unexpected results are not kept, nor are those that
+depend on what memory held. A file that is absent, damaged or cannot be written costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import pickle
 import random
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from functools import cached_property
 from hashlib import blake2b, sha256
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,15 +29,18 @@ from harness.model.cache_folder import cache_folder
 from harness.model.case import Case, Validity
 from harness.model.caseid import operator_of
 from harness.model.errors import HarnessFault
-from harness.model.result import Result, rounded
+from harness.model.result import Memory, Result, rounded
+from harness.model.target_info import CPU, DML
 from harness.model.verdict import Verdict, conforms
 from harness.operators import COLLECTED, OPERATORS, VARIABLE
 from harness.operators.base import Call
+from harness.run.artifacts import Artifacts
+from harness.run.held_back import worth
 from harness.specs.cache import digests, kept, kept_plans
 from harness.specs.expectations.target_expectations import TargetExpectations
 from harness.specs.selection import CaseBlock, ChosenCases, Selection
 from harness.targets.batches import FAKE, sent_of
-from harness.targets.execution import Execution, Graph, GraphCases, KeptCase, Prepared
+from harness.targets.execution import Execution, Graph, GraphCases, KeptCase, Optimized, Prepared
 
 _ROOMS = "compile", "run", "targets", "worker"
 """What results follow from besides the rooms of plans, whose digest is at hand."""
@@ -54,37 +55,66 @@ _FOLDER = "blocks"
 
 
 class _Group(msgspec.Struct, array_like=True):
-    """Neighbouring cases. Of those that can be sent as they are `graph` is the graph; without, they are made again."""
+    """Neighbouring cases with their graph, None where all of them are made again."""
 
     graph: Graph | None
     cases: list[KeptCase]
 
 
 class _Opened:
-    """A block whose cases are executed for the first time: where it will be kept, its groups as they are made, and the
-    number of its cases without a result."""
+    """A block whose cases are executed for the first time: where it will be kept, its groups as they are made, the
+    number of its cases without a result, and what cases came to whose results were held back when it was written."""
 
     def __init__(self, path: Path, left: int) -> None:
-        self.path = path
+        self._path = path
         self.groups: list[_Group] = []
-        self.left = left
+        self._left = left
+        self._held = 0
+        self._late: dict[tuple[int, int], KeptCase] = {}
         if not left:
-            self._write()
+            self._write(self.groups)
 
-    def done(self) -> None:
-        """Count a result; with the last one the block is written."""
-        self.left -= 1
-        if not self.left:
-            self._write()
+    def settle(self, record: KeptCase, found: KeptCase, *, held: bool) -> None:
+        """Keep what a case came to; when all cases have a result or are held back the block is written, and once more with
+        the last that was."""
+        if not held or self._left:
+            _fill(record, found)
+        elif found.result is not None:
+            self._late[record.piece, record.position] = found
+        self._held -= held
+        if not held:
+            self._done()
+        elif self._late and not self._held and (groups := read(self._path)) is not None:
+            for case in (case for group in groups for case in group.cases):
+                _fill(case, self._late.get((case.piece, case.position), case))
+            self._write(groups)
 
-    def _write(self) -> None:
-        for group in self.groups:
-            if any(case.result is None or case.sent is None for case in group.cases):
+    def hold(self) -> None:
+        """Count a case whose result is held back."""
+        self._held += 1
+        self._done()
+
+    def _done(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._write(self.groups)
+            self.groups = []
+
+    def _write(self, groups: list[_Group]) -> None:
+        for group in groups:
+            sent = [case for case in group.cases if case.sent is not None]
+            if not sent and not self._held:
                 group.graph = None
-                for case in group.cases:
-                    case.sent = None
+            for case in sent[1:]:
+                case.optimized = None
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            kept.put(self.path, zlib.compress(msgspec.msgpack.encode(self.groups), 1))
+            kept.put(self._path, zlib.compress(msgspec.msgpack.encode(groups), 1))
+
+
+def _fill(record: KeptCase, found: KeptCase) -> None:
+    if found.result is not None:
+        record.digest, record.result = found.digest, found.result
+        record.entries, record.sent, record.optimized = found.entries, found.sent, found.optimized
 
 
 class _Reread:
@@ -112,16 +142,23 @@ class _Reread:
 
 
 class _Place(NamedTuple):
-    """A case that is being executed: what holds its id, its record, and the block that is kept with it."""
+    """A case that is being executed: what holds its id, its record, the block that is kept with it, whether its outputs
+    are asked for as artifacts alone, and what it came to until its result is final."""
 
     prepared: Prepared
     case: KeptCase
     block: _Opened | _Reread
+    for_tensors: bool = False
+    found: KeptCase | None = None
+    examined: bool = False
+    """Whether its result is to say what its elements are over other memory."""
+    held: bool = False
 
 
 class KeptBlocks:
     """The blocks of one target in one process; without a `selection` none is kept. `refused` makes the result of a case
-    that the provider's API cannot express, and `inexpressible` holds these results."""
+    that the provider's API cannot express, and `inexpressible` holds these results. As long as there is room for
+    `artifacts`, cases with tensors to keep there are executed in full. What became of graphs holds for one `library`."""
 
     def __init__(
         self,
@@ -129,6 +166,8 @@ class KeptBlocks:
         known: TargetExpectations,
         seed: int,
         refused: Callable[[Case, str], Result],
+        artifacts: Artifacts | None,
+        library: str,
     ) -> None:
         self._provider = known.info.provider
         own = self._provider == FAKE or bool(os.environ.get(VARIABLE))
@@ -136,6 +175,8 @@ class KeptBlocks:
         self._known = known
         self._seed = seed
         self._refused = refused
+        self._room = 0 if artifacts is None else artifacts.room()
+        self._library = library
         self._operators: dict[str, bytes] = {}
         self._places: dict[int, _Place] = {}
         self._anew = random.randrange(_ANEW)
@@ -160,31 +201,39 @@ class KeptBlocks:
         yield from self._made(left(case for case, _ in records.values()), records, opened)
 
     def _again(self, block: _Reread) -> Iterator[GraphCases]:
-        """Yield what is kept of a block, in the order in which it was executed."""
-        for whole, alike in groupby(block.groups, lambda group: group.graph is not None):
-            if whole:
-                for group in alike:
-                    assert group.graph is not None
-                    yield GraphCases(
-                        _plain(group.graph), [self._expecting(_NO_CASE, case, block) for case in group.cases]
-                    )
-                continue
-            cases = [case for group in alike for case in group.cases]
-            self.inexpressible += [case.result for case in cases if case.result and not case.digest]
-            made = [(block.case(case), case) for case in cases if case.digest or case.result is None]
-            records = {id(case): (case, record) for case, record in made}
-            yield from self._made((case for case, _ in made), records, block)
+        """Yield what is kept of a block, then those of its cases that are made again."""
+        left = []
+        for group in block.groups:
+            sent = [self._expecting(_NO_CASE, case, block) for case in group.cases if case.sent is not None]
+            if sent:
+                assert group.graph is not None
+                yield GraphCases(_plain(group.graph), sent)
+            left += [case for case in group.cases if case.sent is None]
+        self.inexpressible += [case.result for case in left if case.result and not case.digest]
+        made = [(block.case(case), case) for case in left if case.digest or case.result is None]
+        records = {id(case): (case, record) for case, record in made}
+        yield from self._made((case for case, _ in made), records, block)
 
     def _expecting(self, prepared: Prepared, case: KeptCase, block: _Reread) -> Prepared:
         """Return a case with what its answer is expected to be, which is judged anew where it says nothing."""
         self._number += 1
-        asked = case
-        if self._number % _ANEW == self._anew:
-            asked = copy(case)
-            asked.digest = ""
+        asked, for_tensors = case, self._has_tensors(case.result)
+        if self._number % _ANEW == self._anew or for_tensors:
+            asked = msgspec.structs.replace(case, digest="")
+        elif case.optimized is not None and case.optimized.library != self._library:
+            asked = msgspec.structs.replace(case, optimized=None)
         prepared = prepared._replace(kept=asked)
-        self._places[id(prepared)] = _Place(prepared, case, block)
+        self._places[id(prepared)] = _Place(prepared, case, block, for_tensors)
         return prepared
+
+    def _has_tensors(self, result: Result | None) -> bool:
+        """Say whether tensors of a result are to be kept as artifacts; those for which there is room are."""
+        if result is None or not self._room:
+            return False
+        wrong = isinstance(result.output, str) and not conforms(result.validity, result.outcome)
+        found = wrong or result.validity is Validity.UNSPECIFIED
+        self._room -= found
+        return found
 
     def _made(
         self,
@@ -199,9 +248,8 @@ class KeptBlocks:
             self.inexpressible.append(result)
             if isinstance(block, _Opened):
                 _, record = records[id(case)]
-                record.result = result
                 block.groups.append(_Group(None, [record]))
-                block.done()
+                block.settle(record, KeptCase(record.piece, record.position, result=result), held=False)
 
         for graph, made in by_graph(cases, self._seed, self._provider, refuse):
             listed = [records[id(prepared.case)][1] for prepared in made]
@@ -222,13 +270,18 @@ class KeptBlocks:
             return None
         case = self._places.pop(id(prepared)).case
         assert case.result is not None
-        result, number = case.result, case.result.expectation
         if case.entries:
-            of_operator = self._known.of_operator(result.operator)
+            of_operator = self._known.of_operator(case.result.operator)
             positions = [of_operator[each] for each in case.entries]
-            self._known.count(result.case, positions, conforms=conforms(result.validity, result.outcome))
-            if number is not UNSET:
-                number = self._known.numbers[of_operator[number]]
+            conforming = conforms(case.result.validity, case.result.outcome)
+            self._known.count(case.result.case, positions, conforms=conforming)
+        return self._numbered(case.result, execution)
+
+    def _numbered(self, result: Result, execution: Execution) -> Result:
+        """Return a kept result with what is another in each run."""
+        number = result.expectation
+        if number is not UNSET:
+            number = self._known.numbers[self._known.of_operator(result.operator)[number]]
         return msgspec.structs.replace(result, seconds=rounded(execution.seconds), expectation=number)
 
     def made(self, prepared: Prepared, graph: Graph) -> tuple[Prepared, Graph]:
@@ -244,33 +297,65 @@ class KeptBlocks:
             ((again, (found,)),) = by_graph([case], self._seed, self._provider)
             if again != graph or sent_of(again, found) != prepared.kept.sent:
                 raise self._fault(case.id)
-        self._places[id(found)] = _Place(found, place.case, place.block)
+        self._places[id(found)] = place._replace(prepared=found)
         return found, again
 
-    def judged(self, prepared: Prepared, graph: Graph, execution: Execution, result: Result | None) -> None:
-        """Keep a result that follows from the answer alone; None stands for one that does not. Errors: HarnessFault where
-        another one is kept of the same answer."""
+    def judged(self, prepared: Prepared, graph: Graph, execution: Execution, result: Result) -> Result | None:
+        """Take a result from which its final one follows, after the entries counted it. Return the kept result where tensors
+        alone were asked for, and are those of before. Errors: HarnessFault where another one is kept of the same
+        answer."""
         place = self._places.pop(id(prepared), None)
         if place is None:
-            return
-        case = KeptCase(place.case.piece, place.case.position)
-        if result is not None and _follows(result, execution):
-            of_operator, number = self._known.of_operator(result.operator), result.expectation
-            if number is not UNSET:
-                number = of_operator.index(self._known.numbers.index(number))
-            case.digest = execution.digest
-            case.result = msgspec.structs.replace(result, seconds=0.0, expectation=number)
-            case.entries = tuple(map(of_operator.index, self._known.counted))
-        before, block = place.case, place.block
+            return None
+        record, block = place.case, place.block
+        of_operator = self._known.of_operator(result.operator)
+        entries = tuple(map(of_operator.index, self._known.counted))
         if isinstance(block, _Opened):
             sent = sent_of(graph, prepared)
-            before.digest, before.result, before.entries = case.digest, case.result, case.entries
-            before.sent = sent if len(sent.payload) <= _LONGEST else None
-            block.done()
-        elif before.digest != execution.digest:
+            kept_inputs = sent if len(sent.payload) <= _LONGEST else None
+            found = KeptCase(record.piece, record.position, execution.digest, None, entries, kept_inputs)
+            if self._library and execution.nodes and graph.composed and self._provider in (CPU, DML):
+                found.optimized = Optimized(
+                    self._library, execution.transformers, execution.graph_nodes, execution.graph_edges
+                )
+            outputs = execution.outputs
+            examined = outputs is not None and worth(self._provider, prepared, graph, outputs, result.outcome)
+            self._places[id(prepared)] = place._replace(found=found, examined=examined)
+            return None
+        if record.digest != execution.digest:
             block.differs()
-        elif (_decided(case.result), case.entries) != (_decided(before.result), before.entries):
-            raise self._fault(prepared.case.id)
+            return None
+        assert record.result is not None
+        if (_decided(self._placed(result)), entries) != (_decided(record.result), record.entries):
+            raise self._fault(result.case)
+        return self._numbered(record.result, execution) if place.for_tensors else None
+
+    def hold(self, prepared: Prepared) -> None:
+        """Note that the result of a case is held back."""
+        place = self._places.get(id(prepared))
+        if place is not None and isinstance(place.block, _Opened):
+            self._places[id(prepared)] = place._replace(held=True)
+            place.block.hold()
+
+    def settled(self, prepared: Prepared, result: Result, *, searched: bool) -> None:
+        """Keep a final result if it follows from the answer alone, and nothing that was to run again for it is missing;
+        `searched` says so of the transformer that causes it."""
+        place = self._places.pop(id(prepared), None)
+        if place is None or place.found is None or not isinstance(place.block, _Opened):
+            return
+        memory = result.memory
+        clean = isinstance(memory, Memory) and memory.unwritten == memory.outside == memory.unstable == 0
+        whole = searched and (clean or not place.examined)
+        if whole and place.found.digest and result.verdict is Verdict.EXPECTED:
+            place.found.result = self._placed(result)
+        place.block.settle(place.case, place.found, held=place.held)
+
+    def _placed(self, result: Result) -> Result:
+        """Return a result with the place of its entry among those for its operator, and without its seconds."""
+        number = result.expectation
+        if number is not UNSET:
+            number = self._known.of_operator(result.operator).index(self._known.numbers.index(number))
+        return msgspec.structs.replace(result, seconds=0.0, expectation=number)
 
     def _fault(self, case_id: str) -> HarnessFault:
         folder = cache_folder(_FOLDER)
@@ -328,19 +413,10 @@ class KeptBlocks:
         return self._operators[name]
 
 
-def _follows(result: Result, execution: Execution) -> bool:
-    """Say whether a result is the same whenever the answer is: nothing was written beside it, and nothing ran again."""
-    return (
-        execution.digest != ""
-        and result.verdict is Verdict.EXPECTED
-        and result.validity is not Validity.UNSPECIFIED
-        and (execution.outputs is None or conforms(result.validity, result.outcome))
-    )
-
-
-def _decided(result: Result | None) -> Result | None:
-    """Return a result without its accuracy, whose last digits an order of summation can decide."""
-    return None if result is None else msgspec.structs.replace(result, accuracy=UNSET)
+def _decided(result: Result) -> Result:
+    """Return what is judged of an answer, without numbers whose last digits an order of summation can decide, and without
+    what later runs find."""
+    return msgspec.structs.replace(result, accuracy=UNSET, diff=None, memory=UNSET, culprit=UNSET)
 
 
 def _plain(graph: Graph) -> Graph:

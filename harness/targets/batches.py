@@ -65,7 +65,9 @@ def encode_batch(
             for case in cases
         ]
         payload += [each.payload for each in sent]
-        tells = graph.composed and graph.optimization != "off"
+        expected = [case.kept.digest if case.kept is not None else "" for case in cases]
+        optimized = cases[0].kept.optimized if cases[0].kept is not None and all(expected) else None
+        tells = graph.composed and graph.optimization != "off" and optimized is None
         kind = kinds.setdefault((*_kind_of(graph), tells), len(kinds))
         shapes = [each.shapes for each in sent]
         group = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
@@ -73,8 +75,10 @@ def encode_batch(
             group["before"] = [each.before for each in sent]
         if graph.patterns is not None or graph.deployed:
             group["output_shapes"] = [each.output_shapes for each in sent]
-        if any(case.kept is not None for case in cases):
-            group["expected"] = [case.kept.digest if case.kept is not None else "" for case in cases]
+        if any(expected):
+            group["expected"] = expected
+        if optimized is not None:
+            group["optimized"] = optimized.transformers, optimized.graph_nodes, optimized.graph_edges
         if launch.provider == FAKE:
             group["fake"] = [(case.id, case.validity) for case, *_ in cases]
         described.append(group)

@@ -15,6 +15,8 @@ Nodes = tuple[tuple[str, str], ...]
 it."""
 
 
+Edges = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+"""The names of the values that each node takes, and of those that it gives."""
 Shapes = tuple[tuple[int, ...], ...]
 
 
@@ -28,12 +30,22 @@ class Sent(msgspec.Struct, frozen=True, array_like=True):
     payload: bytes
 
 
+class Optimized(msgspec.Struct, frozen=True, array_like=True):
+    """What the optimizer of a `library` (`Hello`) made of a graph, as `Execution` says it."""
+
+    library: str
+    transformers: tuple[str, ...]
+    graph_nodes: tuple[str, ...]
+    graph_edges: Edges
+
+
 class KeptCase(msgspec.Struct, array_like=True):
     """A case of a block that an earlier run executed: its `piece` and its `position` in it.
 
     `digest` is that of its answer (`Execution`), empty where nothing is to be executed; `result` what it was
     judged to be, None where that is not kept; `entries` the positions, among the expectations for its operator, of
-    those that counted it; `sent` its inputs, None where these are to be made again.
+    those that counted it; `sent` its inputs, None where these are to be made again; `optimized`, of the first case of a
+    graph, what became of that.
     """
 
     piece: int
@@ -42,6 +54,7 @@ class KeptCase(msgspec.Struct, array_like=True):
     result: Result | None = None
     entries: tuple[int, ...] = ()
     sent: Sent | None = None
+    optimized: Optimized | None = None
 
 
 class Prepared(NamedTuple):
@@ -123,8 +136,7 @@ class Execution(NamedTuple):
     """The optimizer's transformers that changed a graph of several operators, in the order in which they did."""
     graph_nodes: tuple[str, ...] = ()
     """The operators of the nodes that these made of it, where the runtime can write the graph."""
-    graph_edges: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
-    """The names of the values that each of these takes, and of those that it gives."""
+    graph_edges: Edges = ()
     fuses: bool = False
     """The release cannot be told to keep nodes apart: a node that it fused of several is proof for all of
     them."""

@@ -14,7 +14,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.result import Error, Stage
-from harness.targets.execution import Execution, GraphCases, Nodes, Prepared
+from harness.targets.execution import Edges, Execution, GraphCases, Nodes, Prepared
 from harness.worker.worker import decode_texts, digest_of, error_parts
 
 _FRAME = struct.Struct("<BI")
@@ -55,7 +55,7 @@ class _Placement(msgspec.Struct, frozen=True):
     fuses: bool = False
     transformers: tuple[str, ...] = ()
     graph_nodes: tuple[str, ...] = ()
-    graph_edges: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    graph_edges: Edges = ()
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:

@@ -55,6 +55,8 @@ class Hello(msgspec.Struct, frozen=True):
     numpy: str
     platform: str
     device: dict[str, object] = {}
+    library: str = ""
+    """Which file onnxruntime is, by size and time."""
 
 
 def greeting(body: bytes) -> Hello:

@@ -20,7 +20,8 @@ element types, which many units share), the size of its graph, the number of its
 each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
 the inputs of a call of those shapes stand before each case's, and the session runs them first. Its kind names the
 `maps`, of which keys and values cross the pipe, and the `optionals`, of which tensors do. Where a unit says what is
-`expected`, a digest for each case, outputs and errors of this digest do not cross the pipe.
+`expected`, a digest for each case, outputs and errors of this digest do not cross the pipe; where it says what became of
+its graph, `optimized`, its sessions do not log.
 
 Each case is announced before it starts: whatever ends the process, only that case is lost. Where the first
 request names a file of `progress`, which both processes map, a case is announced there, and results are
@@ -300,7 +301,12 @@ class OnnxRuntime:
         self._bare_options()  # a library of custom operators that does not load ends the worker here
         if self._describe is not None and "DmlExecutionProvider" in self._providers:
             device = self._describe()
-        return {"onnxruntime": self.ort.__version__, "providers": self._providers, "device": device}
+        return {
+            "onnxruntime": self.ort.__version__,
+            "providers": self._providers,
+            "device": device,
+            "library": file_of_library(self.ort),
+        }
 
     def after_failure(self, unit: Unit, error: Exception) -> bool:
         """Say whether the session must be replaced: a failed DirectML session leaves half its work in a
@@ -329,8 +335,12 @@ class OnnxRuntime:
         self.graph_nodes: List[str] = []
         self.graph_edges: List[List[List[str]]] = []
         self._profiling = not self._lists
+        if unit.get("optimized"):
+            self.transformers, self.graph_nodes, self.graph_edges = unit["optimized"]
         if not unit.get("tells_transformers"):
             return self._telling(self._deployed(unit, model, options), unit)
+        if os.path.exists(self._written):  # by a session whose graph was known
+            os.unlink(self._written)
         with tempfile.TemporaryFile() as log:
             kept = os.dup(2)
             os.dup2(log.fileno(), 2)
@@ -1180,6 +1190,15 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             if spoilt:
                 session = None
     return at
+
+
+def file_of_library(onnxruntime: Any) -> str:
+    """Return size and time of the library that a release consists of: another build has others."""
+    try:
+        state = os.stat(onnxruntime.capi.onnxruntime_pybind11_state.__file__)
+    except (AttributeError, OSError):
+        return ""
+    return "%d %d" % (state.st_size, state.st_mtime_ns)
 
 
 def version_of(text: str) -> Tuple[int, ...]:

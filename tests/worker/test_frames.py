@@ -17,7 +17,7 @@ from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.specs.sweeps.calls import call_of
 from harness.targets.batches import FAKE, encode_batch, piped
-from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.execution import Execution, Graph, GraphCases, KeptCase, Optimized, Prepared
 from harness.targets.frames import FrameReader, GarbledError, tensor_bytes
 from harness.targets.launching import Launch
 from harness.worker import worker
@@ -326,6 +326,26 @@ def test_what_units_have_in_common_is_said_once() -> None:
     assert [unit["kind"] for unit in header["units"]] == [0, 1, 0, 2]
     assert [kind["optimization"] for kind in header["kinds"]] == ["off", "all", "off"]
     assert [kind["inputs"] for kind in header["kinds"]] == [(("data", 1),), (("data", 1),), (("data", 2),)]
+
+
+def test_sessions_do_not_log_only_where_every_answer_is_expected() -> None:
+    prepared = prepare("GatherElements", "float32")
+    graph = Graph(
+        b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",), "all", composed=True
+    )
+    first = KeptCase(0, 0, "ab", optimized=Optimized("1 2", ("A",), ("Gather",), ()))
+
+    def sent(*kept: KeptCase | None) -> tuple[object, object, object]:
+        cases = [prepared._replace(kept=each) for each in kept]
+        header, _ = encode_batch([GraphCases(graph, cases)], Launch((), None, "P", {}, {}))
+        (kind,), (unit,) = header["kinds"], header["units"]
+        return kind["tells_transformers"], unit.get("optimized"), unit.get("expected")
+
+    assert sent(first, KeptCase(0, 1, "cd")) == (False, (("A",), ("Gather",), ()), ["ab", "cd"])
+    assert sent(first, KeptCase(0, 1)) == (True, None, ["ab", ""])
+    assert sent(first, None) == (True, None, ["ab", ""])
+    assert sent(KeptCase(0, 0, "ab")) == (True, None, ["ab"])
+    assert sent(None) == (True, None, None)
 
 
 def test_initializers_are_not_fed() -> None:
