@@ -1,7 +1,7 @@
 """The default specs by class of operators: a bare loop over the calls that a run keeps, the first run, and the second.
 
-The bare loop creates the sessions of what the first run kept and runs their cases, nothing else, in one process. Cases that
-are made again each time, of long inputs and of known deviations, and those that end their process, are in the runs alone.
+The bare loop creates the sessions of what the first run kept and runs their cases, nothing else, in one process. Cases whose
+inputs are made again each time, and those that are judged each time or end their process, are in the runs alone.
 """
 
 from __future__ import annotations
@@ -105,13 +105,12 @@ def main() -> None:
 
 
 def _groups() -> Iterator[tuple[Graph, list[KeptCase]]]:
-    """Yield the graphs of all kept blocks, without those whose cases run after another call."""
+    """Yield the graphs of all kept blocks with the cases that are sent as they are and run after no other call."""
     for path in sorted(cache_folder("blocks").iterdir()):
         for group in kept_blocks.read(path) or ():
-            if group.graph is not None and all(
-                case.sent and case.sent.before is None for case in group.cases
-            ):
-                yield group.graph, group.cases
+            cases = [case for case in group.cases if case.sent is not None and case.sent.before is None]
+            if group.graph is not None and cases:
+                yield group.graph, cases
 
 
 if __name__ == "__main__":
