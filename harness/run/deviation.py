@@ -115,10 +115,13 @@ def within(
 def remembers(entry: Entry | None, memory: Memory | UnsetType, diff: Diff | None) -> bool:
     """Say whether what became of a result's elements over other memory is as an entry states: none is from outside
     of the inputs unless it says so, and where it names what memory makes of the wrong elements of a mismatch, there are
-    as many of these."""
+    as many of these, unless it says that any output can come of it."""
     stated = (entry.memory or ()) if entry is not None else ()
     if not isinstance(memory, Memory):
         return not stated or diff is None
     if memory.outside and "outside" not in stated:
         return False
-    return not stated or diff is None or sum(getattr(memory, kind) for kind in stated) >= diff.differing
+    if not stated or diff is None or (entry is not None and entry.masked is not None):
+        return True
+    decided: int = sum(getattr(memory, kind) for kind in stated)
+    return decided >= diff.differing

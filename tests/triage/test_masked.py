@@ -126,6 +126,8 @@ DIFF = Diff(None, 2, 4, (0,), "1", "2")
         (stating(memory="unwritten"), Memory(2, 1, 0, 4), False),
         (stating(memory="unwritten"), Memory(0, 0, 2, 4), False),
         (stating(memory=("unwritten", "unstable")), Memory(1, 0, 1, 4), True),
+        (stating(memory="outside", masked="any"), Memory(0, 1, 0, 4), True),
+        (stating(memory="unstable", masked="any"), Memory(0, 1, 0, 4), False),
         (None, Memory(0, 1, 0, 4), False),
         (None, Memory(4, 0, 0, 4), True),
     ],
