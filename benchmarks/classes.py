@@ -20,7 +20,7 @@ from benchmarks.stages import usage_of
 from harness.model.cache_folder import CACHE_ENV, cache_folder
 from harness.operators import OPERATORS
 from harness.results.runfile import RunReader
-from harness.run import kept_blocks
+from harness.run import block_files
 from harness.specs.reading.load import default_folder, load_specs
 from harness.targets.execution import Graph, KeptCase
 from harness.worker import worker
@@ -107,7 +107,7 @@ def main() -> None:
 def _groups() -> Iterator[tuple[Graph, list[KeptCase]]]:
     """Yield the graphs of all kept blocks with the cases that are sent as they are and run after no other call."""
     for path in sorted(cache_folder("blocks").iterdir()):
-        for group in kept_blocks.read(path) or ():
+        for group in block_files.read(path) or ():
             cases = [case for case in group.cases if case.sent is not None and case.sent.before is None]
             if group.graph is not None and cases:
                 yield group.graph, cases

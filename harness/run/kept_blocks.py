@@ -9,12 +9,10 @@ depend on what memory held. A file that is absent, damaged or cannot be written 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import random
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -35,6 +33,7 @@ from harness.model.verdict import Verdict, conforms
 from harness.operators import COLLECTED, OPERATORS, VARIABLE
 from harness.operators.base import Call
 from harness.run.artifacts import Artifacts
+from harness.run.block_files import FOLDER, Group, OpenedBlock, RereadBlock, read
 from harness.run.held_back import worth
 from harness.specs.cache import digests, kept, kept_plans
 from harness.specs.expectations.target_expectations import TargetExpectations
@@ -48,97 +47,7 @@ _LONGEST = 24 << 10
 """Bytes of the inputs of a case above which these are made again."""
 _ANEW = 256
 """One of so many cases is judged anew."""
-_SPACE = 400 << 20
-"""Bytes of all files together."""
 _NO_CASE = Prepared(Case("", "", 0, {}, ()), Call({}, {}), ())
-_FOLDER = "blocks"
-
-
-class _Group(msgspec.Struct, array_like=True):
-    """Neighbouring cases with their graph, None where all of them are made again."""
-
-    graph: Graph | None
-    cases: list[KeptCase]
-
-
-class _Opened:
-    """A block whose cases are executed for the first time: where it will be kept, its groups as they are made, the
-    number of its cases without a result, and what cases came to whose results were held back when it was written."""
-
-    def __init__(self, path: Path, left: int) -> None:
-        self._path = path
-        self.groups: list[_Group] = []
-        self._left = left
-        self._held = 0
-        self._late: dict[tuple[int, int], KeptCase] = {}
-        if not left:
-            self._write(self.groups)
-
-    def settle(self, record: KeptCase, found: KeptCase, *, held: bool) -> None:
-        """Keep what a case came to; when all cases have a result or are held back the block is written, and once more with
-        the last that was."""
-        if not held or self._left:
-            _fill(record, found)
-        elif found.result is not None:
-            self._late[record.piece, record.position] = found
-        self._held -= held
-        if not held:
-            self._done()
-        elif self._late and not self._held and (groups := read(self._path)) is not None:
-            for case in (case for group in groups for case in group.cases):
-                _fill(case, self._late.get((case.piece, case.position), case))
-            self._write(groups)
-
-    def hold(self) -> None:
-        """Count a case whose result is held back."""
-        self._held += 1
-        self._done()
-
-    def _done(self) -> None:
-        self._left -= 1
-        if not self._left:
-            self._write(self.groups)
-            self.groups = []
-
-    def _write(self, groups: list[_Group]) -> None:
-        for group in groups:
-            sent = [case for case in group.cases if case.sent is not None]
-            if not sent and not self._held:
-                group.graph = None
-            for case in sent[1:]:
-                case.optimized = None
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
-            kept.put(self._path, zlib.compress(msgspec.msgpack.encode(groups), 1))
-
-
-def _fill(record: KeptCase, found: KeptCase) -> None:
-    if found.result is not None:
-        record.digest, record.result = found.digest, found.result
-        record.entries, record.sent, record.optimized = found.entries, found.sent, found.optimized
-
-
-class _Reread:
-    """A block that was kept."""
-
-    def __init__(self, path: Path, block: CaseBlock, groups: Sequence[_Group]) -> None:
-        self.groups = groups
-        self._path = path
-        self._pieces = block.pieces
-        self._made: dict[int, list[Case]] = {}
-        self._differing = 0
-
-    def case(self, record: KeptCase) -> Case:
-        """Make a case of the block."""
-        if record.piece not in self._made:
-            self._made[record.piece] = list(self._pieces[record.piece].cases())
-        return self._made[record.piece][record.position]
-
-    def differs(self) -> None:
-        """Count an answer that is not the kept one; if most are, the block is to be kept anew."""
-        self._differing += 1
-        if 2 * self._differing > sum(bool(case.digest) for group in self.groups for case in group.cases):
-            with contextlib.suppress(OSError):
-                self._path.unlink()
 
 
 class _Place(NamedTuple):
@@ -147,12 +56,11 @@ class _Place(NamedTuple):
 
     prepared: Prepared
     case: KeptCase
-    block: _Opened | _Reread
+    block: OpenedBlock | RereadBlock
     for_tensors: bool = False
     found: KeptCase | None = None
     examined: bool = False
     """Whether its result is to say what its elements are over other memory."""
-    held: bool = False
 
 
 class KeptBlocks:
@@ -189,7 +97,7 @@ class KeptBlocks:
         """Yield the cases of a block that are `left` to execute, as they are kept or as they are made."""
         path = self._path(block)
         if path is not None and (groups := read(path)) is not None:
-            yield from self._again(_Reread(path, block, groups))
+            yield from self._again(RereadBlock(path, block, groups))
             return
         records = {
             id(case): (case, KeptCase(piece, position))
@@ -197,10 +105,10 @@ class KeptBlocks:
             for position, case in enumerate(each.cases())
             if block.chosen is None or block.chosen(case)
         }
-        opened = None if path is None else _Opened(path, len(records))
+        opened = None if path is None else OpenedBlock(path, len(records))
         yield from self._made(left(case for case, _ in records.values()), records, opened)
 
-    def _again(self, block: _Reread) -> Iterator[GraphCases]:
+    def _again(self, block: RereadBlock) -> Iterator[GraphCases]:
         """Yield what is kept of a block, then those of its cases that are made again."""
         left = []
         for group in block.groups:
@@ -214,7 +122,7 @@ class KeptBlocks:
         records = {id(case): (case, record) for case, record in made}
         yield from self._made((case for case, _ in made), records, block)
 
-    def _expecting(self, prepared: Prepared, case: KeptCase, block: _Reread) -> Prepared:
+    def _expecting(self, prepared: Prepared, case: KeptCase, block: RereadBlock) -> Prepared:
         """Return a case with what its answer is expected to be, which is judged anew where it says nothing."""
         self._number += 1
         asked, for_tensors = case, self._has_tensors(case.result)
@@ -239,22 +147,22 @@ class KeptBlocks:
         self,
         cases: Iterable[Case],
         records: Mapping[int, tuple[Case, KeptCase]],
-        block: _Opened | _Reread | None,
+        block: OpenedBlock | RereadBlock | None,
     ) -> Iterator[GraphCases]:
         """Yield the graphs of cases; `records` are by the id of the case."""
 
         def refuse(case: Case, why: str) -> None:
             result = self._refused(case, why)
             self.inexpressible.append(result)
-            if isinstance(block, _Opened):
+            if isinstance(block, OpenedBlock):
                 _, record = records[id(case)]
-                block.groups.append(_Group(None, [record]))
-                block.settle(record, KeptCase(record.piece, record.position, result=result), held=False)
+                block.groups.append(Group(None, [record]))
+                block.settle(record, KeptCase(record.piece, record.position, result=result))
 
         for graph, made in by_graph(cases, self._seed, self._provider, refuse):
             listed = [records[id(prepared.case)][1] for prepared in made]
-            if isinstance(block, _Opened):
-                block.groups.append(_Group(graph, listed))
+            if isinstance(block, OpenedBlock):
+                block.groups.append(Group(graph, listed))
                 for prepared, record in zip(made, listed, strict=True):
                     self._places[id(prepared)] = _Place(prepared, record, block)
             elif block is not None:
@@ -292,7 +200,7 @@ class KeptBlocks:
         place, again = self._places.pop(id(prepared)), graph
         found = prepared._replace(kept=None)
         if prepared.kept.sent is not None:
-            assert isinstance(place.block, _Reread)
+            assert isinstance(place.block, RereadBlock)
             case = place.block.case(place.case)
             ((again, (found,)),) = by_graph([case], self._seed, self._provider)
             if again != graph or sent_of(again, found) != prepared.kept.sent:
@@ -310,7 +218,7 @@ class KeptBlocks:
         record, block = place.case, place.block
         of_operator = self._known.of_operator(result.operator)
         entries = tuple(map(of_operator.index, self._known.counted))
-        if isinstance(block, _Opened):
+        if isinstance(block, OpenedBlock):
             sent = sent_of(graph, prepared)
             kept_inputs = sent if len(sent.payload) <= _LONGEST else None
             found = KeptCase(record.piece, record.position, execution.digest, None, entries, kept_inputs)
@@ -333,22 +241,21 @@ class KeptBlocks:
     def hold(self, prepared: Prepared) -> None:
         """Note that the result of a case is held back."""
         place = self._places.get(id(prepared))
-        if place is not None and isinstance(place.block, _Opened):
-            self._places[id(prepared)] = place._replace(held=True)
-            place.block.hold()
+        if place is not None and isinstance(place.block, OpenedBlock):
+            place.block.hold(place.case)
 
     def settled(self, prepared: Prepared, result: Result, *, searched: bool) -> None:
         """Keep a final result if it follows from the answer alone, and nothing that was to run again for it is missing;
         `searched` says so of the transformer that causes it."""
         place = self._places.pop(id(prepared), None)
-        if place is None or place.found is None or not isinstance(place.block, _Opened):
+        if place is None or place.found is None or not isinstance(place.block, OpenedBlock):
             return
         memory = result.memory
         clean = isinstance(memory, Memory) and memory.unwritten == memory.outside == memory.unstable == 0
         whole = searched and (clean or not place.examined)
         if whole and place.found.digest and result.verdict is Verdict.EXPECTED:
             place.found.result = self._placed(result)
-        place.block.settle(place.case, place.found, held=place.held)
+        place.block.settle(place.case, place.found)
 
     def _placed(self, result: Result) -> Result:
         """Return a result with the place of its entry among those for its operator, and without its seconds."""
@@ -358,7 +265,7 @@ class KeptBlocks:
         return msgspec.structs.replace(result, seconds=0.0, expectation=number)
 
     def _fault(self, case_id: str) -> HarnessFault:
-        folder = cache_folder(_FOLDER)
+        folder = cache_folder(FOLDER)
         return HarnessFault(f"{case_id}: what is kept of this case is of another: delete {folder}")
 
     def _path(self, block: CaseBlock) -> Path | None:
@@ -379,7 +286,7 @@ class KeptBlocks:
             if not (decided := self._operator(name)):
                 return None
             total.update(decided)
-        return cache_folder(_FOLDER) / f"{total.hexdigest()}.block"
+        return cache_folder(FOLDER) / f"{total.hexdigest()}.block"
 
     @cached_property
     def _start(self) -> bytes:
@@ -426,38 +333,3 @@ def _plain(graph: Graph) -> Graph:
 
 def _tuples(listed: Any) -> Any:
     return tuple(map(_tuples, listed)) if isinstance(listed, list | tuple) else listed
-
-
-def read(path: Path) -> list[_Group] | None:
-    """Return the groups of a kept block; None where the file is absent or damaged."""
-    data = kept.read(path)
-    with contextlib.suppress(OSError, zlib.error, msgspec.MsgspecError):
-        if data is not None:
-            found: list[_Group] = _decode(zlib.decompress(data))
-            with contextlib.suppress(OSError):
-                os.utime(path)  # what is used stays
-            return found
-    return None
-
-
-_decode = msgspec.msgpack.Decoder(list[_Group]).decode
-
-
-def make_room(since: float) -> None:
-    """Where the blocks of all runs take too much space, remove those not used `since` a time, and then the last ones
-    that were: the first ones of a large run stay for the next."""
-    found: list[tuple[float, int, str]] = []
-    with contextlib.suppress(OSError):
-        for each in os.scandir(cache_folder(_FOLDER)):
-            with contextlib.suppress(OSError):
-                state = each.stat()
-                found.append((state.st_mtime, state.st_size, each.path))
-    found.sort()
-    unused = [each for each in found if each[0] < since]
-    total = sum(size for _, size, _ in found)
-    for _, size, path in (*unused, *reversed(found[len(unused) :])):
-        if total <= _SPACE:
-            return
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-            total -= size

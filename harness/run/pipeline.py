@@ -20,10 +20,10 @@ from harness.model.progress import PLANNING
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter
 from harness.run.baseline import Baseline
+from harness.run.block_files import make_room
 from harness.run.folders import check_own, check_vacant, clear, make, point_latest
 from harness.run.hashes import run_hashes
 from harness.run.job import RunInputs
-from harness.run.kept_blocks import make_room
 from harness.run.processes.coordinator import Coordinator, coordinator
 from harness.run.processes.process import Opened, TargetPart
 from harness.run.request import Request, new_run_id, planned

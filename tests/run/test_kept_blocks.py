@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import onnxruntime
 import pytest
-from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.model.query import parse_all
-from harness.run import artifacts, held_back, job, kept_blocks
+from harness.run import artifacts, block_files, held_back, job, kept_blocks
 from harness.run.judge import Judgement
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
 from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.frames import FrameReader
 from harness.targets.pool import WorkerPool
+from harness.worker.worker import file_of_library
 from tests.running import ROUND, SPECS, Ended, harness, lines_of
 
 QUERY = "Round@22:sweep=sizes;X=float32"
@@ -30,7 +31,8 @@ NEVER = -1
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(kept_blocks, "cache_folder", lambda kind: tmp_path / "cache" / kind)
+    for module in (block_files, kept_blocks):
+        monkeypatch.setattr(module, "cache_folder", lambda kind: tmp_path / "cache" / kind)
     monkeypatch.chdir(tmp_path)
     judge_anew_at(NEVER, monkeypatch)
     return tmp_path / "cache" / "blocks"
@@ -78,10 +80,10 @@ def without_chance(folder: str, query: str = "") -> list[dict[str, Any]]:
 def change(cache: Path, how: Callable[[list[Any]], object]) -> None:
     """Change what the files of blocks hold, so that they are whole afterwards."""
     for path in cache.iterdir():
-        groups = kept_blocks.read(path)
+        groups = block_files.read(path)
         assert groups
         how(groups)
-        kept_blocks.kept.put(path, kept_blocks.zlib.compress(msgspec.msgpack.encode(groups), 1))
+        block_files.kept.put(path, block_files.zlib.compress(msgspec.msgpack.encode(groups), 1))
 
 
 def test_a_second_run_judges_nothing_and_says_the_same(judged: list[str]) -> None:
@@ -223,7 +225,7 @@ def test_a_damaged_file_costs_the_oracle_and_nothing_else(how: str, judged: list
             path.unlink()
             path.mkdir()
         else:
-            kept_blocks.kept.put(path, b"none")
+            block_files.kept.put(path, b"none")
     assert run("second").code == 0
     assert judged
     assert results("second") == results("first")
@@ -242,12 +244,12 @@ def test_a_folder_that_cannot_be_written_costs_nothing_else(judged: list[str], c
 def test_room_is_made_by_what_was_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("first")
     (old,) = cache.iterdir()
-    monkeypatch.setattr(kept_blocks, "_SPACE", old.stat().st_size * 3 // 2)
+    monkeypatch.setattr(block_files, "_SPACE", old.stat().st_size * 3 // 2)
     os.utime(old, (1, 1))
     run("seed", "--seed", "1")
     (new,) = cache.iterdir()
     assert new != old
-    monkeypatch.setattr(kept_blocks, "_SPACE", 0)
+    monkeypatch.setattr(block_files, "_SPACE", 0)
     run("none")
     assert not list(cache.iterdir())
 
@@ -394,8 +396,7 @@ def test_what_became_of_a_graph_is_kept_for_one_build(judged: list[str], cache: 
     def other_transformers(groups: list[Any]) -> None:
         for group in groups:
             kept = group.cases[0].optimized
-            library = str(Path(state.__file__).stat().st_size) + f" {Path(state.__file__).stat().st_mtime_ns}"
-            group.cases[0].optimized = msgspec.structs.replace(kept, library=library)
+            group.cases[0].optimized = msgspec.structs.replace(kept, library=file_of_library(onnxruntime))
 
     change(cache, other_transformers)
     run("third", query=query)
@@ -468,7 +469,7 @@ def test_a_folder_that_can_be_read_alone_is_used(
     def refused(*_: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(kept_blocks.os, "utime", refused)
+    monkeypatch.setattr(block_files.os, "utime", refused)
     judged.clear()
     run("second")
     assert not judged

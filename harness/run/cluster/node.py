@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.model.errors import HarnessError, HarnessFault, SpecError
 from harness.run.artifacts import Artifacts, TensorFile
+from harness.run.block_files import make_room
 from harness.run.cluster.identity import identity, node_here
 from harness.run.cluster.messages import (
     BlockResults,
@@ -29,7 +30,6 @@ from harness.run.cluster.messages import (
     text_digest,
 )
 from harness.run.cluster.scheduler import worker_name
-from harness.run.kept_blocks import make_room
 from harness.run.numbers import LocalNumbers
 from harness.run.processes.process import Fault, Opened, RunProcess, TargetPart, info_of
 from harness.run.request import planned
