@@ -40,6 +40,7 @@ import json
 import math
 import mmap
 import os
+import re
 import struct
 import sys
 import tempfile
@@ -47,7 +48,7 @@ import threading
 import time
 from collections import Counter
 from itertools import accumulate
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 Unit = Dict[str, Any]
 
@@ -285,6 +286,8 @@ class OnnxRuntime:
             p.kind is p.VAR_KEYWORD for p in parameters
         )  # before 1.7 not
         self._written = os.path.join(tempfile.gettempdir(), "optimized-%d.onnx" % os.getpid())
+        with tempfile.TemporaryFile() as log:  # what is logged while a session is created
+            self._log = os.dup(log.fileno())
         self._refused: Dict[bytes, Optional[str]] = {}
         self._load: Any = None
         self.fuses = version < _KEEPS_APART
@@ -341,17 +344,19 @@ class OnnxRuntime:
             return self._telling(self._deployed(unit, model, options), unit)
         if os.path.exists(self._written):  # by a session whose graph was known
             os.unlink(self._written)
-        with tempfile.TemporaryFile() as log:
-            kept = os.dup(2)
-            os.dup2(log.fileno(), 2)
-            try:
-                session = self._written_or_not(unit, model, options)
-            finally:
-                os.dup2(kept, 2)
-                os.close(kept)
-                log.seek(0)
-                self.transformers = transformers_of(log.read())
-                self.graph_nodes, self.graph_edges = self._written_nodes()
+        os.lseek(self._log, 0, os.SEEK_SET)
+        os.ftruncate(self._log, 0)
+        kept = os.dup(2)
+        os.dup2(self._log, 2)
+        try:
+            session = self._written_or_not(unit, model, options)
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            size = os.lseek(self._log, 0, os.SEEK_END)
+            os.lseek(self._log, 0, os.SEEK_SET)
+            self.transformers = transformers_of(os.read(self._log, size))
+            self.graph_nodes, self.graph_edges = self._written_nodes()
         return self._telling(session, unit)
 
     def _written_or_not(self, unit: Unit, model: bytes, options: Any) -> Any:
@@ -416,7 +421,7 @@ class OnnxRuntime:
             with open(self._written, "rb") as file:
                 model = file.read()
             os.unlink(self._written)
-            return ([], []) if model[4:8] == b"ORTM" else (nodes_of_model(model), edges_of_model(model))
+            return ([], []) if model[4:8] == b"ORTM" else nodes_of_model(model)
         except (OSError, IndexError):
             return [], []
 
@@ -1009,18 +1014,14 @@ def elements_of(value: Any, number: int) -> Any:
     return unpacked(np.frombuffer(raw, storage), number, shape)
 
 
+_CHANGED = re.compile(rb"GraphTransformer (.+?) modified: 1")
+
+
 def transformers_of(log: bytes) -> List[str]:
     """Return the transformers that changed a graph, each once, as the log of a session's creation names
     them: `GraphTransformer NAME modified: 1 with status: OK`."""
-    found: Dict[str, None] = {}
-    for line in (
-        log.replace(b"\0", b"").decode("utf-8", "replace").splitlines()
-    ):  # Windows' runtime writes UTF-16
-        _, mark, said = line.partition("GraphTransformer ")
-        name, _, modified = said.partition(" modified: ")
-        if mark and modified.startswith("1"):
-            found[name] = None
-    return list(found)
+    names = _CHANGED.findall(log.replace(b"\0", b""))  # Windows' runtime writes UTF-16
+    return [name.decode("utf-8", "replace") for name in dict.fromkeys(names)]
 
 
 def placement(backend: Any, nodes: Optional[Sequence[Sequence[str]]]) -> Dict[str, Any]:
@@ -1221,46 +1222,37 @@ def with_identity(model: bytes) -> bytes:
     return b"".join(kept) + _IDENTITY
 
 
-def nodes_of_model(model: bytes) -> List[str]:
-    """Return the operator of each node of a ModelProto's graph, in its order, behind its domain where it has one."""
-    return [
-        ".".join(
-            bytes(part).decode("utf-8", "replace")
-            for field in (7, 4)
-            for part in _fields(node, field)
-            if part
-        )
-        for graph in _fields(memoryview(model), 7)
-        for node in _fields(graph, 1)
-    ]
+def nodes_of_model(model: bytes) -> Tuple[List[str], List[List[List[str]]]]:
+    """Return the operators of the nodes of a ModelProto's graph, in its order, each behind its domain where it has one,
+    and the names of what each takes and gives."""
+    operators, edges = [], []
+    for number, graph in _fields(memoryview(model)):
+        for place, node in _fields(graph) if number == 7 else ():
+            if place == 1:
+                # inputs, outputs, operator and domain by their fields
+                texts: Dict[int, List[str]] = {1: [], 2: [], 4: [], 7: []}
+                for field, part in _fields(node):
+                    if field in texts:
+                        texts[field].append(str(part, "utf-8", "replace"))
+                operators.append(".".join(filter(None, texts[7] + texts[4])))
+                edges.append([texts[1], texts[2]])
+    return operators, edges
 
 
-def edges_of_model(model: bytes) -> List[List[List[str]]]:
-    """Return the names of the inputs and of the outputs of each node of a ModelProto's graph, in its order."""
-    return [
-        [[bytes(name).decode("utf-8", "replace") for name in _fields(node, field)] for field in (1, 2)]
-        for graph in _fields(memoryview(model), 7)
-        for node in _fields(graph, 1)
-    ]
-
-
-def _fields(message: memoryview, wanted: int) -> List[memoryview]:
-    """Return the length-delimited fields of a number in a message of Protocol Buffers."""
-    found = []
+def _fields(message: memoryview) -> Iterator[Tuple[int, memoryview]]:
+    """Yield the length-delimited fields of a message of Protocol Buffers: number and bytes."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
         kind = key & 7
         if kind == 2:
             size, at = _varint(message, at)
-            if key >> 3 == wanted:
-                found.append(message[at : at + size])
+            yield key >> 3, message[at : at + size]
             at += size
         elif kind == 0:
             _, at = _varint(message, at)
         else:
             at += 8 if kind == 1 else 4
-    return found
 
 
 def _varint(data: Sequence[int], at: int) -> Tuple[int, int]:

@@ -180,7 +180,8 @@ def test_the_nodes_of_a_model_are_read() -> None:
         helper.make_node("QGemm", ["C"], ["D"], domain="com.microsoft"),
     ]
     model = helper.make_model(helper.make_graph(nodes, "g", [], []))
-    assert nodes_of_model(model.SerializeToString()) == ["Add", "com.microsoft.QGemm"]
+    edges = [[["A", "B"], ["C"]], [["C"], ["D"]]]
+    assert nodes_of_model(model.SerializeToString()) == (["Add", "com.microsoft.QGemm"], edges)
 
 
 def test_few_graphs_that_end_their_process_are_examined_whole(
