@@ -46,12 +46,18 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
         functions=tuple(name for name in dict.fromkeys(tested) if operator_schema(name, case.opset).function),
         composed=True,
         optionals=optionals,
-        deployed=tuple(_deployed(case, graph, inputs, fed)),
+        deployed=tuple(_deployed(case, call, inputs, fed)),
     )
 
 
+def as_run(compiled: Graph, case: Case, call: Call, inputs: tuple[Tensor, ...]) -> Graph:
+    """Return the compiled graph of a case for another case, whose level of optimisation or deployment alone differs."""
+    deployed = tuple(_deployed(case, call, inputs, compiled.fed))
+    return compiled._replace(optimization=case.options.optimization, deployed=deployed)
+
+
 def _deployed(
-    case: Case, graph: FilledGraph, inputs: tuple[Tensor, ...], fed: tuple[int, ...]
+    case: Case, call: Call, inputs: tuple[Tensor, ...], fed: tuple[int, ...]
 ) -> Iterator[tuple[str, object]]:
     for name in DEPLOYMENTS:
         value = getattr(case.options, name)
@@ -64,6 +70,7 @@ def _deployed(
                 for n, extent in enumerate(each.shape)
             )
         elif name == "initializers":
+            graph = filled_graph(OPERATORS[case.operator], call)
             value = tuple(
                 (each, DTYPES[tensor.dtype].onnx, tensor.array.shape, tensor.array.tobytes().hex())
                 for each, tensor in _initializers(case, graph, inputs, fed).items()

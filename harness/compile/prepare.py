@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from harness.compile.composed import as_run
 from harness.compile.directml import lowered
 from harness.compile.directml import prepared as laid_out
 from harness.compile.graphs import compile_case
@@ -13,6 +14,7 @@ from harness.model.target_info import DIRECTML
 from harness.operators import OPERATORS
 from harness.operators.directml.lowering import NotExpressible, lower
 from harness.specs.graphs import deployments
+from harness.specs.graphs.operator import FAMILY
 from harness.specs.sweeps.calls import StreamLayout, call_of, case_inputs, chosen_inputs, sized_layout
 from harness.specs.sweeps.sessions import earlier_case
 from harness.targets.execution import Graph, GraphCases, Prepared
@@ -26,7 +28,7 @@ def by_graph(
 ) -> Iterator[GraphCases]:
     """Yield graphs with at most some hundred cases each; `refuse` receives each that the
     provider's API cannot express."""
-    alike: _Alike | None = None
+    alike: _Alike | _Composed | None = None
     current: Graph | None = None
     collected: list[Prepared] = []
     for case in cases:
@@ -35,7 +37,8 @@ def by_graph(
                 graph, prepared = _lowered(case, seed)
             else:
                 if alike is None or not alike.holds(case):
-                    alike = _Alike(case, provider)
+                    composed = OPERATORS[case.operator].family is FAMILY
+                    alike = _Composed(case, provider, seed) if composed else _Alike(case, provider)
                 graph, prepared = alike.prepare(case, seed)
         except NotExpressible as error:
             refuse(case, str(error))
@@ -119,6 +122,36 @@ class _Alike:
             inferred=self.shapes,
             before=case_inputs(earlier[1], earlier[0], seed),
         )
+
+
+class _Composed:
+    """What cases of a graph of several operators have in common that differ in its level of optimisation and its
+    deployment alone: call, inputs and model."""
+
+    def __init__(self, case: Case, provider: str, seed: int) -> None:
+        _as_graph(case, provider)
+        self.provider = provider
+        self.operator = OPERATORS[case.operator]
+        self.elements = FAMILY.elements_of(case.id)
+        call = call_of(case)
+        inputs, shapes = case_inputs(call, case, seed), FAMILY.output_shapes(self.operator, call)
+        self.graph = compile_case(case, call, inputs, shapes)
+        self.prepared = Prepared(case, call, inputs, inferred=shapes)
+
+    def holds(self, case: Case) -> bool:
+        """Say whether a case is one of them."""
+        first = self.prepared.case
+        return (
+            OPERATORS[case.operator] is self.operator
+            and case.literals is first.literals
+            and FAMILY.elements_of(case.id) == self.elements
+        )
+
+    def prepare(self, case: Case, _seed: int) -> tuple[Graph, Prepared]:
+        """Return graph and inputs of one of them."""
+        _as_graph(case, self.provider)
+        call, inputs = self.prepared.call, self.prepared.inputs
+        return as_run(self.graph, case, call, inputs), self.prepared._replace(case=case)
 
 
 def with_inputs(case: Case, seed: int = 0) -> Prepared:

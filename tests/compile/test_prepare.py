@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -12,6 +15,8 @@ from harness.model.case import (
     Options,
     TensorSpec,
 )
+from harness.specs.graphs.deployments import graph_cases
+from harness.specs.reading.load import load_specs
 from harness.targets.frames import tensor_bytes
 from tests.plans import selected
 
@@ -79,6 +84,23 @@ def test_a_case_is_prepared_as_it_is_alone(query: str) -> None:
         assert prepared.inferred == own.inferred
         assert list(map(tensor_bytes, prepared.inputs)) == list(map(tensor_bytes, own.inputs))
         assert list(map(tensor_bytes, prepared.before or ())) == list(map(tensor_bytes, own.before or ()))
+
+
+def test_a_graph_of_operators_is_prepared_once_for_its_levels_and_deployments() -> None:
+    """Levels of optimisation and deployments share call, inputs and model; each is as it would be alone."""
+    (spec,) = load_specs([Path("specs/graphs/BiasGelu.yaml")])
+    assert spec.graph is not None
+    cases = graph_cases(spec.graph, Counter())
+    together = [(unit.graph, prepared) for unit in by_graph(cases, 0) for prepared in unit.cases]
+    assert len({id(prepared.inputs) for _, prepared in together}) < len(cases) / 2
+    assert len({graph.deployed for graph, _ in together}) > 4
+    for case, (graph, prepared) in zip(cases, together, strict=True):
+        ((alone, (own,)),) = by_graph([case], 0)
+        assert graph == alone
+        assert prepared.case is case
+        assert repr(prepared.call) == repr(own.call)
+        assert prepared.inferred == own.inferred
+        assert list(map(tensor_bytes, prepared.inputs)) == list(map(tensor_bytes, own.inputs))
 
 
 def test_cases_that_share_attributes_but_not_shapes_are_not_taken_for_alike() -> None:
