@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from harness.operators.bounded import Bounded, arithmetic, number
 from harness.operators.formulas import FormulaOracle
 from harness.specs.graphs.control_flow import CONTROL_FLOW
 from harness.specs.graphs.known import (
+    Form,
     Known,
     Shapeless,
     TensorList,
@@ -53,6 +54,7 @@ from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
 from harness.specs.reading.literals import MAX_ELEMENTS
 from harness.specs.sweeps.calls import make_call
 
+_Value = TypeVar("_Value")
 _MOST_CORNERS = 8
 _TRACED = 1 << 40
 """The number of the first element that is followed through a node that moves elements: no such node fills with it."""
@@ -97,16 +99,21 @@ def _made(graph: FilledGraph, way: _Way, around: Mapping[str, Value]) -> list[Va
             else:
                 expected[name], known[name] = found, known_of(found)
             value = known[name]
-            tensors = value.tensors if isinstance(value, TensorList) else (value,)
-            count = max((math.prod(shape_of(each)) for each in tensors), default=0)
-            if name and count > MAX_ELEMENTS:
-                raise Unfit(f"{name} has {count:,} elements, above the limit of {MAX_ELEMENTS:,} per tensor")
+            for each in value.tensors if isinstance(value, TensorList) else (value,):
+                limit_elements(name, each)
     return [expected.get(name) or known[name] for name in graph.outputs]
+
+
+def limit_elements(name: str, known: Known | Form) -> None:
+    """Raise Unfit if a tensor has more elements than any may have."""
+    count = math.prod(shape_of(known))
+    if name and count > MAX_ELEMENTS:
+        raise Unfit(f"{name} has {count:,} elements, above the limit of {MAX_ELEMENTS:,} per tensor")
 
 
 def _outputs(node: GraphNode, way: _Way, known: Mapping[str, Value]) -> Iterable[Value | Expected]:
     """Return the outputs of a node. Those that a sequence or an optional is written out as are one."""
-    values = _operands(node, way.opset, known)
+    values = operands(node, way.opset, known)
     if node.operator in CONTROL_FLOW:
 
         def run(name: str, fed: Sequence[Value] = ()) -> list[Value | Expected]:
@@ -152,11 +159,7 @@ def _written_out(node: GraphNode, opset: int, values: Mapping[str, Value]) -> It
 def _computed(node: GraphNode, way: _Way, given: Mapping[str, Known]) -> Iterable[Known | Expected]:
     """Return the outputs of a node's operator for tensors; for exact ones those of its own oracle."""
     operator = way.operators[node.operator]
-    call = _call(operator, node, way.opset, given)
-    exact = {name: each for name, each in given.items() if isinstance(each, Tensor)}
-    broken = operator.broken(call, exact) if len(exact) == len(given) else operator.broken_rule(call)
-    if broken is not None:
-        raise Unfit(f"{node.operator} of {', '.join(filter(None, node.inputs))} breaks the rule: {broken}")
+    call, exact = valid_call(operator, node, way.opset, given)
     if len(exact) == len(given):
         return operator.oracle(call, exact, way.declared)
     oracle = operator.oracle
@@ -165,10 +168,10 @@ def _computed(node: GraphNode, way: _Way, given: Mapping[str, Known]) -> Iterabl
     return _at_corners(operator, call, given, way.declared, way.bounds)
 
 
-def _operands(node: GraphNode, opset: int, known: Mapping[str, Value]) -> dict[str, Value]:
+def operands(node: GraphNode, opset: int, known: Mapping[str, _Value]) -> dict[str, _Value]:
     """Return what the node takes under the formal names of its inputs."""
     parameters = operator_schema(node.operator, opset).inputs
-    found: dict[str, Value] = {}
+    found: dict[str, _Value] = {}
     for position, name in enumerate(node.inputs):
         formal = parameters[min(position, len(parameters) - 1)]
         if position >= len(parameters) and not formal.variadic:
@@ -180,7 +183,19 @@ def _operands(node: GraphNode, opset: int, known: Mapping[str, Value]) -> dict[s
     return found
 
 
-def _call(operator: Operator, node: GraphNode, opset: int, given: Mapping[str, Known]) -> Call:
+def valid_call(
+    operator: Operator, node: GraphNode, opset: int, given: Mapping[str, Known | Form]
+) -> tuple[Call, dict[str, Tensor]]:
+    """Return the call of a node's operator and its exact inputs; raise Unfit if it breaks a rule."""
+    call = _call(operator, node, opset, given)
+    exact = {name: each for name, each in given.items() if isinstance(each, Tensor)}
+    broken = operator.broken(call, exact) if len(exact) == len(given) else operator.broken_rule(call)
+    if broken is not None:
+        raise Unfit(f"{node.operator} of {', '.join(filter(None, node.inputs))} breaks the rule: {broken}")
+    return call, exact
+
+
+def _call(operator: Operator, node: GraphNode, opset: int, given: Mapping[str, Known | Form]) -> Call:
     schema = operator_schema(node.operator, opset)
     by_parameter: dict[str, str] = {}
     for name, each in given.items():

@@ -38,6 +38,14 @@ class Shapeless(Tensor):
 Known = Tensor | Within
 
 
+class Form(NamedTuple):
+    """A tensor without its elements: `exact` where the composition may know these to the bit."""
+
+    dtype: str
+    shape: Shape
+    exact: bool
+
+
 class TensorList(NamedTuple):
     """The tensors of a sequence, or of an optional, which has one or none."""
 
@@ -47,7 +55,7 @@ class TensorList(NamedTuple):
 Value = Known | TensorList
 
 
-def shape_of(known: Known) -> Shape:
+def shape_of(known: Known | Form) -> Shape:
     return known.array.shape if isinstance(known, Tensor) else known.shape
 
 

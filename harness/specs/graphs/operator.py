@@ -18,6 +18,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN, Call, Operator, Shape, Undefined
 from harness.operators.computing import Computing
 from harness.specs.graphs.composition import composed
+from harness.specs.graphs.forms import forms
 from harness.specs.graphs.pattern import FilledGraph, Pattern, Unfit
 
 _KEPT = 32
@@ -72,13 +73,19 @@ def _inferred(
     shapes: tuple[tuple[str, Shape], ...],
     attributes: tuple[tuple[str, Value], ...],
 ) -> tuple[tuple[str, Shape], ...]:
-    """Return element type and shape of each output, from the composition of tensors of ones; of a graph whose nodes
-    choose what runs, of zeros as well where they have a result: an extent that is another is UNKNOWN."""
+    """Return element type and shape of each output, by what nodes say of tensors of ones or by the composition of these; of
+    a graph whose nodes choose what runs, of zeros as well where they have a result: an extent that is another is UNKNOWN."""
     of_shape, graph = dict(shapes), pattern.filled(opset, dtypes, attributes)
+    ones, zeros = (
+        {name: Tensor(dtype, _filled(number, dtype, of_shape[name])) for name, dtype in dtypes}
+        for number in (1, 0)
+    )
+    told = forms(graph, opset, ones, _SAMPLE)
+    if told is not None:
+        return told
     found = []
-    for number in (1, 0) if any(node.subgraphs for node in graph.nodes) else (1,):
-        inputs = {name: Tensor(dtype, _filled(number, dtype, of_shape[name])) for name, dtype in dtypes}
-        with suppress(*(() if number else (Undefined,))):
+    for inputs in (ones, zeros) if any(node.subgraphs for node in graph.nodes) else (ones,):
+        with suppress(*((Undefined,) if inputs is zeros else ())):
             outputs = composed(graph, opset, inputs, _SAMPLE, bounds=False)
             found.append([(each.dtype, each.shape) for each in outputs])
     return tuple(_either(each) for each in zip(*found, strict=True))
