@@ -18,9 +18,10 @@ from harness.model.dtypes import DTYPES, Array
 Float64 = NDArray[np.float64]
 Rounding = Literal["up", "down", "nearest"]
 _SCALE = "float8e8m0"
-_EXPONENT = np.int64(0x7FF << 52)
+_BITS, _NUMBERS = np.dtype(np.int64), np.dtype(np.float64)
+_EXPONENT = np.array(0x7FF << 52, np.int64)
 """The bits of float64's exponent. By themselves they are 2**floor(log2 |x|), 0 for a subnormal, and infinity for
-infinities and NaNs."""
+infinities and NaNs. An array, as all operands of `spacing` are: NumPy would convert a scalar each time."""
 
 
 def greatest(magnitudes: Float64) -> float:
@@ -72,10 +73,11 @@ class Format(NamedTuple):
 
     def spacing(self, values: Float64) -> Float64:
         """Return the same, but that it is infinite for NaN too: for those who look at finite numbers alone."""
-        held = np.asarray(values, np.float64)
-        found = np.asarray(held.view(np.int64) & _EXPONENT).view(np.float64)
-        found *= 2.0 ** (1 - self.precision)
-        return np.maximum(found, self.quantum, out=found)
+        step, quantum = _steps(self)
+        held = np.asarray(values, _NUMBERS)
+        found = np.asarray(held.view(_BITS) & _EXPONENT).view(_NUMBERS)
+        np.multiply(found, step, out=found)
+        return np.maximum(found, quantum, out=found)
 
     def rounded(self, values: Float64) -> Float64:
         """Round to the nearest value of the format, of two equally near ones to the even one; beyond its
@@ -87,6 +89,12 @@ class Format(NamedTuple):
             near = np.where(np.isfinite(values), np.rint(values / spacing) * spacing, values)
             near = np.where(near == 0, np.copysign(0.0, values), near)
             return np.where(np.abs(near) > self.largest, np.copysign(np.inf, values), near)
+
+
+@cache
+def _steps(form: Format) -> tuple[Float64, Float64]:
+    """Return the spacing at 1, and that around zero."""
+    return np.array(2.0 ** (1 - form.precision)), np.array(form.quantum)
 
 
 FORMATS: dict[str, Format] = {

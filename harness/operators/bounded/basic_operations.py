@@ -84,10 +84,10 @@ def multiply(x: Any, y: Any) -> Bounded:
 
 def _product_spread(x: Bounded, y: Bounded, value: Float64) -> Float64:
     """Return what the errors of ordinary operands do to their product; an exact one adds no terms."""
-    if not y.error.any():
-        return np.abs(y.value) * x.error if x.error.any() else np.zeros(value.shape)
+    if not np.count_nonzero(y.error):
+        return np.abs(y.value) * x.error if np.count_nonzero(x.error) else np.zeros(value.shape)
     spread = np.abs(x.value) * y.error
-    return spread + np.abs(y.value) * x.error + x.error * y.error if x.error.any() else spread
+    return spread + np.abs(y.value) * x.error + x.error * y.error if np.count_nonzero(x.error) else spread
 
 
 def _times(value: Float64, error: Float64) -> Float64:

@@ -220,14 +220,14 @@ def _constant(
 
 def _of_given(value: Float64, form: Format, operations: float, flush: bool, *, held: bool = False) -> Float64:
     """Return the errors of numbers that are given; `held`: the working type holds each of them."""
-    error = np.zeros(value.shape)
-    if operations:
-        with np.errstate(all="ignore"):
-            if flush:
-                error = np.where(np.abs(value) < form.smallest_normal, np.abs(value), error)
-            if not held:
-                kept = (form.rounded(value) == value) | np.isnan(value)
-                error = np.where(kept, error, error + operations * form.spacing(value))
+    if not operations or (held and not flush):
+        return np.zeros(value.shape)
+    with np.errstate(all="ignore"):
+        size = np.abs(value)
+        error = np.where(flush & (size < form.smallest_normal), size, 0.0)
+        if not held:
+            kept = (form.rounded(value) == value) | np.isnan(value)
+            error = np.where(kept, error, error + operations * form.spacing(value))
     return error
 
 
@@ -283,19 +283,20 @@ def settle(
     `reference` is the error of the float64 operation in ULP. `given` says where an infinite or NaN value
     follows from operands that are infinite, NaN or a pole, and not from overflow of float64; None for nowhere.
     """
-    finite = given is None and greatest(np.abs(value)) < np.inf
+    size = np.abs(value)
+    finite = given is None and greatest(size) < np.inf
     if not finite:
         spread = unknown_infinite(spread)
         beyond = np.isinf(value) & ~(np.zeros(value.shape, np.bool_) if given is None else given)
         value = np.where(beyond, np.copysign(HUGE, value), value)
         spread = np.where(beyond & np.isfinite(spread), np.maximum(spread, HUGE * _CUT), spread)
+        size = np.abs(value)
     error = np.asarray(spread + own)
     if reference:
         error = np.asarray(error + reference * REFERENCE.spacing(value))
     if arithmetic.flush:
-        size = np.abs(value)
         lost = size - error < arithmetic.form.smallest_normal
-        if lost.any():
+        if np.count_nonzero(lost):
             np.maximum(error, size * lost, out=error)
     error = unknown_infinite(error)
     if not finite:
@@ -316,7 +317,7 @@ def unknown_infinite(error: Float64) -> Float64:
 def whole(x: Bounded) -> Mask:
     """Say where a value is an integer without error."""
     exact = np.asarray(x.error == 0)
-    return np.asarray(exact & (np.rint(x.value) == x.value)) if exact.any() else exact
+    return np.asarray(exact & (np.rint(x.value) == x.value)) if np.count_nonzero(exact) else exact
 
 
 def basic(
@@ -331,7 +332,7 @@ def basic(
         own = arithmetic.operations * arithmetic.form.spacing(np.abs(value) + spread)
         own = own if greatest(own) < np.inf else np.where(np.isfinite(own), own, 0.0)
     result = settle(value, spread, arithmetic, own, 0.5, given)
-    if not integers.any():
+    if not np.count_nonzero(integers):
         return result
     held = integers & (np.abs(value) <= 1 / arithmetic.form.unit)
     return Bounded(result.value, np.where(held, 0.0, result.error), arithmetic)

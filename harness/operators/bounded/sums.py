@@ -74,7 +74,7 @@ def _total(
     terms = size if most < np.inf else np.where(np.isfinite(size), size, 0.0)
     own = own + (gamma(count, REFERENCE.unit) * terms + count * REFERENCE.quantum)
     result = settle(value, spread, x, own, 0.0, given)
-    if not integers.any():
+    if not np.count_nonzero(integers):
         return result
     held = integers & (size <= 1 / max(x.accumulator.unit, x.form.unit))
     return Bounded(result.value, np.where(held, 0.0, result.error), x)
@@ -302,7 +302,7 @@ def contracted(products: Bilinear, a: Bounded, b: Bounded, count: int | Float64)
     va, vb = (np.where(np.isfinite(v), np.abs(v), 0.0) for v in (a.value, b.value))
     size = f(va, vb)
     spread = np.zeros(value.shape)
-    exact_a, exact_b = not a.error.any(), not b.error.any()
+    exact_a, exact_b = not np.count_nonzero(a.error), not np.count_nonzero(b.error)
     if not (exact_a and exact_b):
         ea, eb = (np.where(np.isfinite(e), e, 0.0) for e in (a.error, b.error))
         spread = f(ea, vb) if exact_b else f(va, eb) if exact_a else f(va, eb) + f(ea, vb) + f(ea, eb)

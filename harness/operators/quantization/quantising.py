@@ -88,7 +88,8 @@ def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[E
 
 
 def _saturated(rounded: Any, offset: Any, dtype: str) -> Array:
-    held = np.nan_to_num(np.clip(rounded, -(2.0**40), 2.0**40))
+    clipped = np.clip(rounded, -(2.0**40), 2.0**40)
+    held = np.where(np.isnan(clipped), 0.0, clipped)
     limits = DTYPES[dtype].limits
     return np.asarray(np.clip(held + offset, limits.min, limits.max).astype(DTYPES[dtype].storage))
 

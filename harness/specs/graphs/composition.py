@@ -269,25 +269,27 @@ def _at_corners(
 ) -> Iterator[Known]:
     """Ask at the values, where all of an inexact input lie at one end of their bounds, and where they lie nearest to 0,
     at which even functions turn; a formula that rounds takes the bounds themselves as well."""
-    inexact = [name for name, each in given.items() if isinstance(each, Within)]
+    inexact = {name: each for name, each in given.items() if isinstance(each, Within)}
     asked = []
     oracle = operator.oracle
     if (
         isinstance(oracle, FormulaOracle)
         and oracle.way == "bounded"
-        and all(DTYPES[given[name].dtype].is_float for name in inexact)
+        and all(DTYPES[each.dtype].is_float for each in inexact.values())
     ):
         found = oracle.given(call, given, lambda each: _with_bound(oracle, each, declared))
         asked.append([oracle.expected(dtype, one) for dtype, one in zip(call.outputs, found, strict=True)])
     else:
-        asked.append(list(operator.oracle(call, _ends(given, {}), declared)))
-    if bounds and any(np.any(each.error) for each in given.values() if isinstance(each, Within)):
+        values = {name: _end(each, 0) for name, each in inexact.items()}
+        asked.append(list(operator.oracle(call, _with_ends(given, values), declared)))
+    if bounds and any(np.count_nonzero(each.error) for each in inexact.values()):
+        ends = {(name, sign): _end(each, sign) for name, each in inexact.items() for sign in (-1, 1, None)}
         signs: list[tuple[int | None, ...]] = list(product((-1, 1), repeat=len(inexact)))
         if len(signs) > _MOST_CORNERS:
             signs = [(-1,) * len(inexact), (1,) * len(inexact)]
         for each in (*signs, (None,) * len(inexact)):
-            ends = _ends(given, dict(zip(inexact, each, strict=True)))
-            asked.append(list(operator.oracle(call, ends, declared)))
+            corner = {name: ends[name, sign] for name, sign in zip(inexact, each, strict=True)}
+            asked.append(list(operator.oracle(call, _with_ends(given, corner), declared)))
     for outputs in zip(*asked, strict=True):
         yield hull([known_of(each) for each in outputs])
 
@@ -300,16 +302,14 @@ def _with_bound(oracle: FormulaOracle, known: Known, declared: str) -> Bounded |
     return found
 
 
-def _ends(given: Mapping[str, Known], signs: Mapping[str, int | None]) -> dict[str, Tensor]:
-    """Return operands in which inexact ones have their value, an end of their bound, rounded outward, or, without a
-    sign, the number nearest to 0 within the bound."""
-    return {
-        name: each if isinstance(each, Tensor) else _end(each, signs.get(name, 0))
-        for name, each in given.items()
-    }
+def _with_ends(given: Mapping[str, Known], ends: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return operands with elements in place of the inexact ones."""
+    return {name: each if isinstance(each, Tensor) else ends[name] for name, each in given.items()}
 
 
 def _end(within: Within, sign: int | None) -> Tensor:
+    """Return an inexact operand at its value (0), at the lower or upper end of its bound, rounded outward, or, without a
+    sign, at the number nearest to 0 within the bound."""
     with np.errstate(all="ignore"):
         value, moves = within.value, (within.error > 0) & np.isfinite(within.error)
         if sign is None:

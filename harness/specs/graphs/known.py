@@ -84,10 +84,11 @@ def hull(known: Sequence[Known]) -> Known:
         errors = np.stack([each.error for each in several])
         low, high = (values - errors).min(0), (values + errors).max(0)
         ordinary = np.isfinite(low) & np.isfinite(high) & (low < high)
+        if ordinary.all():
+            return Within(first.dtype, np.asarray(low / 2 + high / 2), np.asarray(high / 2 - low / 2))
         same = (values == values[0]) | (np.isnan(values) & np.isnan(values[0]))
-        apart = (
-            np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf, posinf=np.inf)) + errors
-        )
+        distances = np.abs(values - values[0])
+        apart = np.where(same, 0.0, np.where(np.isnan(distances), np.inf, distances)) + errors
         return Within(
             first.dtype,
             np.asarray(np.where(ordinary, low / 2 + high / 2, values[0])),
