@@ -43,9 +43,9 @@ from harness.targets.execution import Execution, Graph, GraphCases, KeptCase, Op
 
 _ROOMS = "compile", "run", "targets", "worker"
 """What results follow from besides the rooms of plans, whose digest is at hand."""
-_LONGEST = 24 << 10
+_LONGEST = 48 << 10
 """Bytes of the inputs of a case above which these are made again."""
-_ANEW = 256
+_ANEW = 1024
 """One of so many cases is judged anew."""
 _NO_CASE = Prepared(Case("", "", 0, {}, ()), Call({}, {}), ())
 
