@@ -76,17 +76,17 @@ def _inferred(
     """Return element type and shape of each output, by what nodes say of tensors of ones or by the composition of these; of
     a graph whose nodes choose what runs, of zeros as well where they have a result: an extent that is another is UNKNOWN."""
     of_shape, graph = dict(shapes), pattern.filled(opset, dtypes, attributes)
-    ones, zeros = (
-        {name: Tensor(dtype, _filled(number, dtype, of_shape[name])) for name, dtype in dtypes}
-        for number in (1, 0)
-    )
-    told = forms(graph, opset, ones, _SAMPLE)
+
+    def inputs_of(number: int) -> dict[str, Tensor]:
+        return {name: Tensor(dtype, _filled(number, dtype, of_shape[name])) for name, dtype in dtypes}
+
+    told = forms(graph, opset, inputs_of(1), _SAMPLE)
     if told is not None:
         return told
     found = []
-    for inputs in (ones, zeros) if any(node.subgraphs for node in graph.nodes) else (ones,):
-        with suppress(*((Undefined,) if inputs is zeros else ())):
-            outputs = composed(graph, opset, inputs, _SAMPLE, bounds=False)
+    for number in (1, 0) if any(node.subgraphs for node in graph.nodes) else (1,):
+        with suppress(*(() if number else (Undefined,))):
+            outputs = composed(graph, opset, inputs_of(number), _SAMPLE, bounds=False)
             found.append([(each.dtype, each.shape) for each in outputs])
     return tuple(_either(each) for each in zip(*found, strict=True))
 
