@@ -13,6 +13,7 @@ import pytest
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from harness.model import interrupt
+from harness.specs.reading.load import unforeseen
 from tests.running import SPECS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc whether the handlers are there")
@@ -63,6 +64,7 @@ def test_two_interruptions_are_one(tmp_path: Path, delay: float, apart: float) -
 FINALIZER = """
 import os, signal, time
 from harness.model import interrupt
+from harness.specs.reading.load import unforeseen
 interrupt.install()
 interrupt.watch_finalizers()
 class Late:
@@ -87,6 +89,7 @@ def test_an_interruption_in_a_finalizer_is_not_lost() -> None:
 FROM_A_STRING = """
 import os, signal
 from harness.model import interrupt
+from harness.specs.reading.load import unforeseen
 interrupt.install()
 try:
     exec("os.kill(os.getpid(), signal.SIGINT)")
@@ -138,6 +141,8 @@ def test_an_interruption_while_a_validator_is_made(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(interrupt, "_first", 1.0)
     assert interrupt.behind(caught.value)
     assert not interrupt.behind(ValueError())
+    with pytest.raises(KeyboardInterrupt):
+        unforeseen(caught.value)
 
 
 LOADING = """
@@ -166,6 +171,7 @@ EXTENSION = """
 import os, signal, sys, time
 from importlib.machinery import ExtensionFileLoader
 from harness.model import interrupt
+from harness.specs.reading.load import unforeseen
 interrupt.install()
 interrupt.watch_finalizers()
 class Loader(ExtensionFileLoader):
@@ -191,6 +197,7 @@ def test_an_interruption_waits_until_an_extension_is_loaded() -> None:
 PATIENCE = """
 import os, signal, time
 from harness.model import interrupt
+from harness.specs.reading.load import unforeseen
 interrupt.PATIENCE_SECONDS = 0.1
 interrupt.install()
 try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.model import onnx_schemas
+from harness.model import interrupt, onnx_schemas
 from harness.model.errors import HarnessError, SpecError
 from harness.model.operator_schema import OperatorSchema
 from harness.model.query import Query
@@ -186,7 +186,9 @@ def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
 
 
 def unforeseen(error: Exception) -> str:
-    """Say what stopped the reading of a spec, and where in the code."""
+    """Say what stopped the reading of a spec, and where in the code. Raises the KeyboardInterrupt that it stands for."""
+    if interrupt.behind(error):
+        raise KeyboardInterrupt from error
     at = traceback.extract_tb(error.__traceback__)[-1]
     where = "/".join(Path(at.filename).parts[-2:])
     return f"this cannot be planned: {type(error).__name__} in {where}:{at.lineno}: {' '.join(str(error).split())}"
