@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from harness.compile import graph_files
-from harness.model.errors import NothingRan
+from harness.model.errors import NothingRan, TargetUnavailable
 from harness.model.header import SCHEMA, End, Header
 from harness.model.progress import PLANNING
+from harness.model.target_info import CPU
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter
 from harness.run.baseline import Baseline
@@ -34,7 +36,8 @@ from harness.specs.reading.load import LoadedSpec, load_specs, spec_files
 from harness.specs.reading.origins import origins
 from harness.specs.selection import Selection, select
 from harness.targets.fake_script import check_scripts
-from harness.targets.launches import make_ready
+from harness.targets.launches import launch, make_ready
+from harness.targets.starting import ForkServer
 
 if TYPE_CHECKING:
     from harness.run.cluster.scheduler import DaskCluster
@@ -53,11 +56,27 @@ class RunOutcome(NamedTuple):
 def run(request: Request) -> RunOutcome:
     """Run a request and write the run file. Errors: those of `errors`; no result is lost by one."""
     if request.cluster is None:
-        return _run(request, None)
+        with _first_workers(request):
+            return _run(request, None)
     from harness.run.cluster.scheduler import connected  # asyncio, which a run on this machine does without
 
     with connected(request.cluster) as cluster:
         return _run(request, cluster)
+
+
+def _first_workers(request: Request) -> AbstractContextManager[None]:
+    """Let onnxruntime load for workers of the first target while specs are read, where these are some of the harness's or
+    others: a run of all has processes of its own for its workers."""
+    target = request.targets[0]
+    if (request.specs or request.queries) and (target.provider, target.release, target.host) == (
+        CPU,
+        None,
+        None,
+    ):
+        with suppress(TargetUnavailable):
+            start = launch(target)
+            return ForkServer.ahead(start.forks, start.env or {}) if start.forks else nullcontext()
+    return nullcontext()
 
 
 def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:

@@ -114,7 +114,7 @@ class WorkerPool:
         self._launch = launch
         self._size = size
         self._timeout = timeout
-        self._server = ForkServer(launch.forks, launch.env or {}) if launch.forks else None
+        self._server = ForkServer.of(launch.forks, launch.env or {}) if launch.forks else None
         self._inbox: Inbox = SimpleQueue()
         self._slots: dict[WorkerProcess, WorkerSlot] = {}
         self._retry: deque[list[GraphCases]] = deque()

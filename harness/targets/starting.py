@@ -12,8 +12,8 @@ import subprocess
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any, ClassVar
 
 import msgspec
 
@@ -69,8 +69,10 @@ def started(argv: Sequence[str], environment: Mapping[str, str], **settings: Any
 
 
 class ForkServer:
-    """Starts `argv` with the first worker, and ends it with this object. A worker has the environment and the working
-    folder that this process had then."""
+    """Starts `argv` with the first worker, or `ahead` of it, and ends it with this object. A worker has the environment and
+    the working folder that this process had then."""
+
+    _ahead: ClassVar[dict[tuple[object, ...], ForkServer]] = {}
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         self._argv = argv
@@ -79,17 +81,44 @@ class ForkServer:
         self.end: Callable[[], object] = lambda: None
         """Ends the process and its workers before this object's end."""
 
+    @classmethod
+    @contextlib.contextmanager
+    def ahead(cls, argv: Sequence[str], environment: Mapping[str, str]) -> Iterator[None]:
+        """Start the program for the first to ask for it in this block with `of`: it loads while this process does something
+        else."""
+        server = cls._ahead[_key(argv, environment)] = cls(argv, environment)
+        try:
+            server._start()
+            yield
+        finally:
+            if cls._ahead.pop(_key(argv, environment), None) is not None:
+                server.end()
+
+    @classmethod
+    def of(cls, argv: Sequence[str], environment: Mapping[str, str]) -> ForkServer:
+        """Return the one that was started ahead by this process, or another one."""
+        return cls._ahead.pop(_key(argv, environment), None) or cls(argv, environment)
+
     def fork(self, environment: Mapping[str, str]) -> ForkedWorker:
         """Fork a worker with these variables of its own; a process that was killed is started again. Errors: OSError
         where it has ended by itself, as another one would."""
-        if self._process is None or self._process.poll() == -signal.SIGKILL:
-            self.end()
-            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                null = subprocess.DEVNULL
-                self._process = started(self._argv, self._environment, stdin=theirs, stdout=null, stderr=null)
-            self.end = weakref.finalize(self, _end, self._process, self._control)
-        return ForkedWorker(self._process, self._control, environment)
+        process = self._process
+        if process is None or process.poll() == -signal.SIGKILL:
+            process = self._start()
+        return ForkedWorker(process, self._control, environment)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self.end()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            null = subprocess.DEVNULL
+            self._process = started(self._argv, self._environment, stdin=theirs, stdout=null, stderr=null)
+        self.end = weakref.finalize(self, _end, self._process, self._control)
+        return self._process
+
+
+def _key(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[object, ...]:
+    return os.getpid(), *argv, *sorted(environment.items())
 
 
 def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:

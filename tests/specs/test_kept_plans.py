@@ -12,11 +12,17 @@ import pytest
 
 from harness.model.cache_folder import CACHE_ENV
 from harness.model.dtypes import Array
+from harness.model.errors import SpecError
 from harness.operators import OPERATORS, VARIABLE
 from harness.specs.cache import digests, kept, kept_plans
 from harness.specs.expand import Plan, expand
-from harness.specs.reading import source
+from harness.specs.expectations import expectations
+from harness.specs.expectations.expectations import load_expectations
+from harness.specs.reading import load
 from harness.specs.reading.load import default_folder, load_specs, own_spec
+from harness.specs.reading.schema import Spec
+from harness.specs.reading.schema_types import STRICT_TYPES
+from harness.specs.sweeps import family_sweeps
 from harness.specs.sweeps.covering import CoveringArray
 from harness.specs.sweeps.interactions import Interactions
 
@@ -131,7 +137,9 @@ def test_a_plan_names_nothing_but_its_parts(module: str, name: str) -> None:
     "array", [np.arange(6, dtype=np.float16).reshape(2, 3), np.array(["a", "b"], object), np.array(3)]
 )
 def test_an_array_of_a_plan_is_kept_as_data(array: Array) -> None:
-    first, second = kept.Unpickler(kept_plans._dumped([array, array]), kept_plans._PARTS).load()
+    first, second = kept.Unpickler(
+        kept.pickled([array, array], {np.ndarray: kept_plans._reduced}), kept_plans._PARTS
+    ).load()
     assert first is second
     assert (first.dtype, first.shape, first.tolist()) == (array.dtype, array.shape, array.tolist())
 
@@ -195,23 +203,60 @@ def test_a_spec_that_changes_after_it_was_read_has_another_plan(folder: Path, tm
     assert kept_plans._path(before) != kept_plans._path(after)
 
 
-def test_a_file_of_the_harness_is_parsed_once(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["Round.yaml", "GatherND.yaml", "graphs/IfBranches.yaml"])
+def test_a_spec_of_the_harness_is_checked_once(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is what its bytes say, and read anew where they, or the code, change or what is kept is damaged."""
-    path, (data, other) = own_spec("Round"), (own_spec("Round").read_bytes(), own_spec("Neg").read_bytes())
-    made = source.parse(data, path=path, label="Round")
-    assert kept.parsed(data, path=path, label="Round") == made
+    path = default_folder() / name
+    (made,) = load_specs((path,))
     with monkeypatch.context() as unable:
         unable.setattr(kept, "parse", None)
-        assert kept.parsed(data, path=path, label="Round") == made
-        with pytest.raises(TypeError):
-            kept.parsed(other, path=path, label="Round")
+        (again,) = load_specs((path,))
+        assert (again.model, again.source) == (made.model, made.source)
+        assert again.graph is None or (made.graph is not None and again.graph.spec == made.graph.spec)
+        with pytest.raises(SpecError, match="not callable"):
+            load_specs((own_spec("Neg"),))
         (place,) = (folder.parent / "sources").iterdir()
-        place.write_bytes(place.read_bytes().replace(b"Round", b"Ground"))
-        with pytest.raises(TypeError):
-            kept.parsed(data, path=path, label="Round")
+        data = place.read_bytes()
+        for damaged in (data.replace(b"source", b"course"), data[:-1]):
+            place.write_bytes(damaged)
+            with pytest.raises(SpecError, match="not callable"):
+                load_specs((path,))
+        place.write_bytes(data)
+        load_specs((path,))
         unable.setattr(digests, "code", lambda *_: b"other")
-        with pytest.raises(TypeError):
-            kept.parsed(data, path=path, label="Round")
-    assert kept.parsed(data, path=path, label="Round") == made
+        with pytest.raises(SpecError, match="not callable"):
+            load_specs((path,))
+
+
+def test_expectations_and_sweeps_of_families_are_kept_as_they_are(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expectations._parsed.cache_clear()  # earlier tests read them
+    made = load_expectations()
+    expectations._parsed.cache_clear()
+    sweeps = {name: family_sweeps.family_sweeps.__wrapped__(name) for name in family_sweeps.families()}
+    monkeypatch.setattr(kept, "parse", None)
+    again = load_expectations()
+    assert [each.entry for each in again.entries] == [each.entry for each in made.entries]
+    assert sweeps == {name: family_sweeps.family_sweeps.__wrapped__(name) for name in sweeps}
+
+
+def test_what_is_kept_is_made_of_strict_types_alone() -> None:
+    assert STRICT_TYPES["harness.specs.reading.schema", "Spec"] is Spec
+    for key in (
+        ("harness.specs.reading.source", "Source"),
+        ("os", "system"),
+        ("harness.specs.cache.kept", "put"),
+    ):
+        with pytest.raises(KeyError):
+            STRICT_TYPES[key]
+
+
+def test_with_operators_of_ones_own_specs_are_checked_each_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "OWN_MODULES", (Path("own.py"),))
+    load_specs((own_spec("Round"),))
+    assert not (folder.parent / "sources").exists()

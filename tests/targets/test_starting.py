@@ -58,6 +58,33 @@ def at_its_end(inbox: Inbox) -> None:
         pass
 
 
+def test_one_that_is_started_ahead_is_the_first_one_s() -> None:
+    argv = [sys.executable, str(SERVER)]
+    with ForkServer.ahead(argv, {}):
+        other, first, second = (
+            ForkServer.of(argv, {"A": "b"}),
+            ForkServer.of(argv, {}),
+            ForkServer.of(argv, {}),
+        )
+        assert (other._process, second._process) == (None, None)
+        assert first._process is not None
+        ahead = first._process.pid
+    worker, inbox = forked(first)
+    assert greets(inbox)
+    assert first._process.pid == ahead
+    worker.kill()
+    first.end()
+
+
+def test_one_that_nobody_asks_for_ends() -> None:
+    argv = [sys.executable, str(SERVER)]
+    with ForkServer.ahead(argv, {}):
+        (server,) = ForkServer._ahead.values()
+        assert server._process is not None
+    assert server._process.returncode == -signal.SIGKILL
+    assert ForkServer.of(argv, {})._process is None
+
+
 def test_workers_are_children_of_one_process_that_has_one_thread(server: ForkServer) -> None:
     workers = [forked(server) for _ in range(2)]
     for worker, inbox in workers:

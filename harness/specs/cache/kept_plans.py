@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
 import os
-import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -94,7 +92,7 @@ def could_have(spec: LoadedSpec, operator: Operator) -> bool:
 
 def write(spec: LoadedSpec, plan: KeptPlan) -> None:
     """Keep the plan of a spec, and no more than a few of those before."""
-    kept.write(_path(spec), _dumped(plan), _OLD)
+    kept.write(_path(spec), kept.pickled(plan, {np.ndarray: _reduced}), _OLD)
 
 
 def keeps(spec: LoadedSpec, operator: Operator) -> bool:
@@ -141,12 +139,3 @@ _PARTS = {(each.__module__, each.__qualname__): each for each in (
     Input, Call, TensorType, CoveringArray, Counter, complex, _array,
 )}  # fmt: skip
 """All that a plan may be made of besides numbers, texts, tuples, lists and dictionaries: types that hold data and do nothing."""
-
-
-def _dumped(plan: Any) -> bytes:
-    with io.BytesIO() as file:
-        pickler = pickle.Pickler(file, protocol=5)
-        # an enumeration by its value: Python 3.11.0 to 3.11.3 ask for getattr, which is no part
-        pickler.dispatch_table = {np.ndarray: _reduced, Validity: lambda each: (Validity, (each.value,))}
-        pickler.dump(plan)
-        return file.getvalue()

@@ -20,7 +20,7 @@ from harness.model.target_info import TargetInfo
 from harness.specs.expectations.expectation_entry import Entry
 from harness.specs.expectations.target_expectations import Located, TargetExpectations
 from harness.specs.reading import source
-from harness.specs.reading.load import default_folder, parsed, yaml_files
+from harness.specs.reading.load import checked, default_folder, yaml_files
 from harness.specs.reading.problems import validation_problems
 from harness.specs.reading.schema_types import json_schema
 from harness.specs.reading.source import shown
@@ -101,19 +101,23 @@ def _load(path: Path) -> Sequence[Located]:
 def _parsed(path: Path, label: str, data: bytes) -> Sequence[Located]:
     """Parse the bytes of a file, once in a process: entries do not change, and parsing takes longer than a
     small run."""
-    file = parsed(path, label, data)
+    file, entries = checked(path, label, data, _checked)
+    return tuple(
+        Located(e, tuple(map(Query.parse, e.match)), file, i, tuple(map(Query.parse, e.unless or ())))
+        for i, e in enumerate(entries)
+    )
+
+
+def _checked(file: source.Source) -> tuple[Entry, ...]:
+    """Return the entries of a file. Errors: SpecError with every problem."""
     if not isinstance(file.tree, tuple):
         raise SpecError(
             [file.problem((), f"an expectations file should be a list of entries, not {shown(file.tree)}")]
         )
     try:
-        entries = _FILE.validate_python(file.tree)
+        return _FILE.validate_python(file.tree)
     except ValidationError as error:
         raise SpecError(file.by_line(validation_problems(file, error, Entry))) from error
-    return tuple(
-        Located(e, tuple(map(Query.parse, e.match)), file, i, tuple(map(Query.parse, e.unless or ())))
-        for i, e in enumerate(entries)
-    )
 
 
 if __name__ == "__main__":

@@ -31,12 +31,9 @@ from harness.specs.reading.literals import LiteralError
 from harness.specs.reading.problems import validation_problems
 from harness.specs.reading.source import Key, KeyPath, Source
 
-_NO_GRAPHS: Mapping[str, str] = {}
 
-
-def load_graph(file: Source, others: Mapping[str, str] = _NO_GRAPHS) -> Pattern:
-    """Return the graph of a file and register it as an operator; raise SpecError with every problem. `others` are the
-    graphs of other files, and where they are named."""
+def graph_spec(file: Source) -> GraphSpec:
+    """Return what a file says of a graph. Errors: SpecError with every problem that the file alone has."""
     problems: list[str] = []
     try:
         spec = GraphSpec.model_validate(file.tree)
@@ -46,20 +43,25 @@ def load_graph(file: Source, others: Mapping[str, str] = _NO_GRAPHS) -> Pattern:
         problems.append(
             file.problem(("graph",), f"{spec.graph} is an operator of ONNX; give the graph a name of its own")
         )
+    for check in (_names, _operators, _fused, _sweeps):
+        problems += check(file, spec)
+    if problems:
+        raise SpecError(file.by_line(problems))
+    return spec
+
+
+def load_graph(file: Source, spec: GraphSpec, others: Mapping[str, str]) -> Pattern:
+    """Return the graph of a checked file and register it as an operator; raise SpecError with every problem. `others` are
+    the graphs of other files, and where they are named."""
     if spec.graph in others:
         what = (
             f"the name {spec.graph!r} is already used, {others[spec.graph]}; give the graph a name of its own"
         )
-        problems.append(file.problem(("graph",), what))
-    for check in (_names, _operators, _fused, _sweeps):
-        problems += check(file, spec)
-    if not problems:
-        pattern = Pattern(spec)
-        problems += _factors(file, pattern)
-        if not problems:
-            register(pattern)
-    if problems:
+        raise SpecError([file.problem(("graph",), what)])
+    pattern = Pattern(spec)
+    if problems := list(_factors(file, pattern)):
         raise SpecError(file.by_line(problems))
+    register(pattern)
     return pattern
 
 

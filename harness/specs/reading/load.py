@@ -4,11 +4,12 @@ Reports all problems of all files at once."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,18 +18,23 @@ from harness.model.errors import HarnessError, SpecError
 from harness.model.operator_schema import OperatorSchema
 from harness.model.query import Query
 from harness.model.reference import kernels
-from harness.operators import OPERATORS
+from harness.operators import OPERATORS, OWN_MODULES
 from harness.specs.cache import kept
 from harness.specs.graphs.pattern import Pattern
 from harness.specs.reading import source
 from harness.specs.reading.check import Checks
 from harness.specs.reading.problems import validation_problems
 from harness.specs.reading.schema import Spec
-from harness.specs.reading.schema_types import ALL
+from harness.specs.reading.schema_types import ALL, STRICT_TYPES
 from harness.specs.reading.source import Key, KeyPath, Source, shown
+
+if TYPE_CHECKING:
+    from harness.specs.graphs.schema import GraphSpec
 
 GRAPHS = "graphs"
 """The folder of specs of graphs, in one of specs of operators."""
+
+_Model = TypeVar("_Model")
 
 
 @dataclass(frozen=True)
@@ -99,10 +105,13 @@ def default_folder() -> Path:
     return packaged if packaged.is_dir() else package.parent / "specs"
 
 
-def parsed(path: Path, label: str, data: bytes) -> Source:
-    """Parse the bytes of a file, which are kept parsed if it comes with the harness. Errors: SpecError."""
-    own = path.resolve().is_relative_to(default_folder().resolve())
-    return (kept.parsed if own else source.parse)(data, path=path, label=label)
+def checked(path: Path, label: str, data: bytes, check: Callable[[Source], _Model]) -> tuple[Source, _Model]:
+    """Parse the bytes of a file and return it with what `check` makes of it, a model of `Strict` types; both are kept if
+    the file comes with the harness. Errors: SpecError."""
+    if OWN_MODULES or not path.resolve().is_relative_to(default_folder().resolve()):
+        file = source.parse(data, path=path, label=label)
+        return file, check(file)
+    return kept.checked(data, path=path, label=label, check=check, parts=STRICT_TYPES)
 
 
 def are_own(paths: Iterable[str]) -> bool:
@@ -217,7 +226,19 @@ def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = Fals
 
 def _load(path: Path, graphs: Mapping[str, str]) -> LoadedSpec:
     """Return the spec of a file; `graphs` are those of other files, and where they are named."""
-    file = parsed(path, source.label_of(path), source.contents(path))
+    file, model = checked(path, source.label_of(path), source.contents(path), _checked)
+    if isinstance(model, Spec):
+        return LoadedSpec(path, model, file)
+    from harness.specs.graphs.load import load_graph  # as above
+
+    pattern = load_graph(file, model, graphs)
+    return LoadedSpec(
+        path, Spec.model_construct(name=model.graph, opsets=model.opsets, cases=model.cases), file, pattern
+    )
+
+
+def _checked(file: Source) -> Spec | GraphSpec:
+    """Return what a file says of an operator or a graph. Errors: SpecError with every problem."""
     if not isinstance(file.tree, dict):
         raise SpecError(
             [
@@ -227,7 +248,9 @@ def _load(path: Path, graphs: Mapping[str, str]) -> LoadedSpec:
             ]
         )
     if "graph" in file.tree:
-        return _load_graph(path, file, graphs)
+        from harness.specs.graphs.load import graph_spec  # pydantic's models of a graph's file
+
+        return graph_spec(file)
     checks = Checks(file)
     checks.sweep_keys()
     model: Spec | None = None
@@ -238,13 +261,4 @@ def _load(path: Path, graphs: Mapping[str, str]) -> LoadedSpec:
     checks.entries(model)
     if checks.problems or model is None:
         raise SpecError(file.by_line(checks.problems))
-    return LoadedSpec(path, model, file)
-
-
-def _load_graph(path: Path, file: Source, graphs: Mapping[str, str]) -> LoadedSpec:
-    from harness.specs.graphs.load import load_graph  # pydantic's models of a graph's file
-
-    pattern = load_graph(file, graphs)
-    given = pattern.spec
-    model = Spec.model_construct(name=given.graph, opsets=given.opsets, cases=given.cases)
-    return LoadedSpec(path, model, file, pattern)
+    return model

@@ -6,6 +6,8 @@ Sequences are tuples, single values where a list is allowed are tuples of one, a
 from __future__ import annotations
 
 import json
+from datetime import date
+from importlib import import_module
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -22,7 +24,9 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from harness.model.case import Validity
 from harness.model.dtypes import DTYPES
+from harness.model.verdict import Outcome
 from harness.specs.reading.literals import shape_problem
 from harness.specs.reading.source import shown
 
@@ -175,3 +179,19 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True
     )
+
+
+class StrictTypes(dict[tuple[str, str], type]):
+    """What models are made of besides numbers, texts and tuples, by module and name: the modules of `Strict` types load
+    as these are asked for."""
+
+    def __missing__(self, key: tuple[str, str]) -> type:
+        module, name = key
+        found = getattr(import_module(module), name) if module.startswith("harness.specs.") else None
+        if not (isinstance(found, type) and issubclass(found, Strict)):
+            raise KeyError(key)
+        self[key] = found
+        return found
+
+
+STRICT_TYPES = StrictTypes({(each.__module__, each.__qualname__): each for each in (Outcome, Validity, date)})

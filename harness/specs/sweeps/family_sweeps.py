@@ -19,7 +19,7 @@ from harness.model.errors import SpecError
 from harness.operators.base import Operator
 from harness.specs.reading import source
 from harness.specs.reading.entry_schema import Sweep, SweepInput, Use
-from harness.specs.reading.load import LoadedSpec, default_folder, parsed
+from harness.specs.reading.load import LoadedSpec, checked, default_folder
 from harness.specs.reading.problems import validation_problems
 from harness.specs.reading.schema import Spec
 
@@ -79,7 +79,10 @@ def sweeps_in(entry: Sweep | Use) -> list[Sweep]:
 def family_sweeps(name: str) -> tuple[Sweep, ...]:
     """Read the sweeps of a family. Errors: SpecError."""
     path = folder() / f"{name}.yaml"
-    file = parsed(path, source.label_of(path), source.contents(path))
+    return checked(path, source.label_of(path), source.contents(path), _checked)[1]
+
+
+def _checked(file: source.Source) -> tuple[Sweep, ...]:
     try:
         return _SWEEPS.validate_python(file.tree)
     except ValidationError as error:
