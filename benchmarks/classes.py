@@ -1,7 +1,8 @@
 """The default specs by class of operators: a bare loop over the calls that a run keeps, the first run, and the second.
 
-The bare loop creates the sessions of what the first run kept and runs their cases, nothing else, in one process. Cases whose
-inputs are made again each time, and those that are judged each time or end their process, are in the runs alone.
+The bare loop creates the sessions of what the first run kept and runs their cases, nothing else, in one process; of a deployed
+graph as many sessions and runs as its deployment makes. Cases whose inputs are made again each time, and those that are judged
+each time or end their process, are in the runs alone.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -91,17 +93,32 @@ def main() -> None:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
         number += len(cases)
+        sessions, runs = _calls(dict(graph.deployed))
         started = time.process_time()
         try:
-            session = ort.InferenceSession(
-                graph.model, options, providers=["CPUExecutionProvider"], enable_fallback=0
-            )
+            for _ in range(sessions):
+                session = ort.InferenceSession(
+                    graph.model, options, providers=["CPUExecutionProvider"], enable_fallback=0
+                )
             for feed in feeds:
-                session.run(None, feed)
+                for _ in range(runs):
+                    session.run(None, feed)
         except Exception:  # noqa: BLE001 - a refusal is an answer too
             pass
         seconds += time.process_time() - started
     print(number, seconds)
+
+
+def _calls(deployed: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the number of sessions of a graph and of runs of each case: a deployed one has a run before with other
+    elements, saved it has another session, with threads that share a session rounds of each and a run alone."""
+    if not deployed:
+        return 1, 1
+    outlived = deployed.get("binding") == "outlived"
+    rounds = 1 if outlived else worker._ROUNDS
+    runs = 2 + int(deployed["concurrent"]) * rounds if "concurrent" in deployed else 2
+    sessions = 1 + ("saved" in deployed) + ("initializers" in deployed) + (runs if outlived else 0)
+    return sessions, runs
 
 
 def _groups() -> Iterator[tuple[Graph, list[KeptCase]]]:
