@@ -97,6 +97,11 @@ class ValueKind(NamedTuple):
 RANDOM = ValueKind("random")
 
 
+def value_kinds(*names: str, negative: bool = False, breaks: str | None = None) -> tuple[ValueKind, ...]:
+    """Return kinds by their names, which have the rest in common."""
+    return tuple(ValueKind(name, negative, breaks) for name in names)
+
+
 class CallTensor(NamedTuple):
     """A tensor of a DirectML call before sizes are padded to a common DimensionCount.
 

@@ -10,7 +10,7 @@ import numpy as np
 from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import encode
 from harness.operators import elements
-from harness.operators.base import Call, Entropy, Family, Operator, ValueKind
+from harness.operators.base import Call, Entropy, Family, Operator, ValueKind, value_kinds
 
 
 class Computing(Family):
@@ -44,12 +44,11 @@ def lengths(kind: str, raw: Array, most: int) -> Array:
     return np.asarray(found)
 
 
-OFFSET, NEAR_ONE, FAR = map(ValueKind, ("offset", "near_one", "far"))
+OFFSET, NEAR_ONE, FAR = _ADDED = value_kinds("offset", "near_one", "far")
 """offset: near 1000, at most 4 off in halves (integers: near 100), so that a mean is far greater than the
 deviation and an exponential overflows; near_one: of both signs, a few 128ths off 1, so that a product of many
 neither overflows nor vanishes (integers: 1 and -1); far: near 4096, at most a half off in sixteenths, so that
 float32 has no difference between the mean of the squares and the square of the mean (integers: as offset)."""
-_ADDED = (OFFSET, NEAR_ONE, FAR)
 
 
 class Conditioned(Computing):

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array, DType, Limits
 from harness.model.float_formats import encode, minifloat_values
-from harness.operators.base import Entropy, Shape, ValueKind
+from harness.operators.base import Entropy, Shape, value_kinds
 from harness.operators.binary_floats import special_patterns
 
 _KINDS = (
@@ -36,7 +36,7 @@ _KINDS = (
     "scattered",
 )  # fmt: skip
 _FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits", "least", "greatest")
-ELEMENT_KINDS = tuple(map(ValueKind, (*_KINDS, *_FITTING)))
+ELEMENT_KINDS = value_kinds(*_KINDS, *_FITTING)
 _FLOATS_ONLY = frozenset(("nans", "subnormal", "fine", "scattered"))
 ALPHABET = (
     "",

@@ -16,7 +16,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.float_formats import encode
-from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind, value_kinds
 from harness.operators.broadcasting import broadcast
 from harness.operators.computing import Computing, lengths
 
@@ -130,14 +130,11 @@ def wrong_attributes(call: Call) -> str | None:
 
 LENGTHS = "nonpad_kv_seqlen from 0 to the number of keys"
 LENGTH_KINDS = (
-    ValueKind("any_length"),
-    ValueKind("full"),
-    ValueKind("none"),
-    ValueKind("too_long", breaks=LENGTHS),
-    ValueKind("negative_length", breaks=LENGTHS),
+    *value_kinds("any_length", "full", "none"),
+    *value_kinds("too_long", "negative_length", breaks=LENGTHS),
 )
 """any_length: 1 to the number of keys; none: 0 for the first."""
-MASKS = (ValueKind("masked"), ValueKind("rows_masked"))
+MASKS = value_kinds("masked", "rows_masked")
 """masked: a quarter of the elements False, of floats -inf and the others in -2..2; rows_masked: so, and every second
 row without a key."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators.attention.attention import by_heads, joined
-from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind, value_kinds
 from harness.operators.bounded import Bounded, concatenate, stack
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
@@ -21,11 +21,7 @@ from harness.operators.formulas import bounded
 # sin are the rows of the caches at the token's position, or its own rows
 
 POSITIONS = "position_ids from 0 to max_position_id"
-POSITION_KINDS = (
-    ValueKind("any_position"),
-    ValueKind("in_order"),
-    ValueKind("beyond", breaks=POSITIONS),
-)
+POSITION_KINDS = (*value_kinds("any_position", "in_order"), ValueKind("beyond", breaks=POSITIONS))
 ROWS = 11
 """The rows of caches that positions select from."""
 

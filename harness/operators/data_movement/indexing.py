@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import gcd, prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind, value_kinds
 from harness.operators.binary_floats import patterns_of, special_patterns
 from harness.operators.elements import choose
 
@@ -24,13 +25,8 @@ RANGE = "index values within [-s, s-1]"
 """The rule that an index breaks."""
 
 INDEX_KINDS = (
-    ValueKind("in_range"),
-    ValueKind("repeated"),
-    ValueKind("first"),
-    ValueKind("last"),
-    ValueKind("negative", negative=True),
-    ValueKind("mixed", negative=True),
-    ValueKind("boundary", negative=True),
+    *value_kinds("in_range", "repeated", "first", "last"),
+    *value_kinds("negative", "mixed", "boundary", negative=True),
     ValueKind("above", breaks=RANGE),
     ValueKind("below", negative=True, breaks=RANGE),
     ValueKind("far_above", breaks=RANGE),
@@ -127,7 +123,7 @@ def out_of_range(values: Array, sizes: int | NDArray[np.int64]) -> bool:
 
 
 LISTS = ("nans", "infinities", "subnormals", "zeros")
-DATA_KINDS = tuple(map(ValueKind, ("specials", *LISTS)))
+DATA_KINDS = value_kinds("specials", *LISTS)
 """Elements that a copy may get wrong: specials, zeros of both signs, infinities, NaNs with payloads, subnormals,
 the limits of integers; of floats also one sort of these alone."""
 
@@ -186,9 +182,7 @@ class Indexing(Family):
         """Return the size of the indexed dimension, or one size per coordinate of an index tuple."""
         raise NotImplementedError
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Indices are chosen, everything else takes any bits."""
-        return INDEX_KINDS if name == "indices" else ()
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"indices": INDEX_KINDS}
 
     def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Return the special elements of data."""
@@ -218,8 +212,7 @@ class Indexing(Family):
 
 DISTINCT_KINDS = (
     ValueKind("distinct"),
-    ValueKind("distinct_negative", negative=True),
-    ValueKind("distinct_mixed", negative=True),
+    *value_kinds("distinct_negative", "distinct_mixed", negative=True),
 )
 """Legal indices without two alike: of 0..s-1, of -s..-1, of both (an index and the same less s are the same
 place)."""

@@ -21,6 +21,7 @@ from harness.operators.base import (
     Relation,
     Shape,
     ValueKind,
+    value_kinds,
 )
 from harness.operators.computing import Computing
 from harness.operators.data_movement.moving import rank, wrong_axis
@@ -127,12 +128,8 @@ class Selecting(Computing):
         return (one,) if len(call.outputs) <= 1 else (one, (UNKNOWN,), (inverse,), (UNKNOWN,))
 
 
-LENGTHS = (
-    ValueKind("any_length"),
-    ValueKind("full"),
-    ValueKind("one"),
-    ValueKind("too_long", breaks="lengths within the time axis"),
-)
+WITHIN = "lengths within the time axis"
+LENGTHS = (*value_kinds("any_length", "full", "one"), ValueKind("too_long", breaks=WITHIN))
 
 
 class Reversing(Family):
@@ -174,12 +171,8 @@ class Reversing(Family):
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """Lengths from 0 to the extent of the time axis."""
-        lengths = inputs["sequence_lens"].array
-        return (
-            "lengths within the time axis"
-            if np.any((lengths < 0) | (lengths > call.first.shape[self.axes(call)[0]]))
-            else None
-        )
+        lengths, extent = inputs["sequence_lens"].array, call.first.shape[self.axes(call)[0]]
+        return WITHIN if np.any((lengths < 0) | (lengths > extent)) else None
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """REVERSE_SUBSEQUENCES: lengths with a dimension of 1 at the time axis, and at all that follow

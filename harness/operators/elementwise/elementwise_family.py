@@ -24,14 +24,13 @@ from harness.operators.base import (
     Relation,
     Shape,
     ValueKind,
+    value_kinds,
 )
 from harness.operators.binary_floats import halfway_values, patterns_of, special_patterns
 from harness.operators.computing import Computing
 
 _LISTS = ("nans", "infinities", "zeros")
-FLOAT_KINDS = tuple(
-    map(ValueKind, ("ordinary", "random", "specials", "halves", "subnormal", "patterns", *_LISTS))
-)
+FLOAT_KINDS = value_kinds("ordinary", "random", "specials", "halves", "subnormal", "patterns", *_LISTS)
 """Ways to choose floats: ordinary, uniform in -100..100; random, any bit pattern; specials and halves, lists
 that `natural_shape` holds whole; subnormal, random nonzero subnormals; patterns, every bit pattern of a
 16-bit type, in order; nans, infinities, zeros, nothing but these."""

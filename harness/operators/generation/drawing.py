@@ -17,7 +17,7 @@ from harness.model.case import Tensor, Value
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.expected import Expected, OfLaw
 from harness.model.float_formats import decode, encode
-from harness.operators.base import Call, Family, Operator, Shape, ValueKind
+from harness.operators.base import Call, Family, Operator, Shape, ValueKind, value_kinds
 from harness.operators.generation.laws import Bernoulli, Law, Multinomial, Normal, Uniform, doubtful, related
 
 # RandomNormal, RandomNormalLike:   each element of the normal law of mean and scale
@@ -132,9 +132,7 @@ class Seeded(Family):
 class Choosing(Seeded):
     """A law whose probabilities are elements of the input."""
 
-    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {
-        "input": tuple(map(ValueKind, ("chances", "alike", "certain")))
-    }
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"input": value_kinds("chances", "alike", "certain")}
     """Probabilities, or their logarithms in rows: any, all alike, and such that nothing is left to chance."""
 
     def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:

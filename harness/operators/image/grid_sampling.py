@@ -14,7 +14,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.model.float_formats import encode
-from harness.operators.base import Call, Operator, Relation, Shape, Undefined, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, Undefined, ValueKind, value_kinds
 from harness.operators.bounded import (
     Arithmetic,
     Bounded,
@@ -174,7 +174,7 @@ class GridSampling(Computing):
     """X and the places; a place is made of as many numbers as X has spatial axes."""
 
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {
-        "grid": tuple(map(ValueKind, ("inside", "beyond", "halves", "far")))
+        "grid": value_kinds("inside", "beyond", "halves", "far")
     }
     """Places within X; beyond it; on elements and halfway between them; powers of 2 up to near the largest of the type,
     of both signs."""

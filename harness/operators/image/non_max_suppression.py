@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators import elements
 from harness.operators.base import (
@@ -22,6 +21,7 @@ from harness.operators.base import (
     Shape,
     Undefined,
     ValueKind,
+    value_kinds,
 )
 from harness.operators.formulas import decided
 
@@ -88,12 +88,12 @@ def within(a: tuple[int, int, int, int], b: tuple[int, int, int, int], threshold
     return shared * threshold[1] <= threshold[0] * union
 
 
-BOXES = tuple(map(ValueKind, ("corners", "flipped", "centred", "apart", "same", "flat", "vast", "tiny")))
+BOXES = value_kinds("corners", "flipped", "centred", "apart", "same", "flat", "vast", "tiny")
 """corners: of whole coordinates in 0..15, the first corner below the second; flipped: any two opposite
 corners; centred: centre and even extents; apart: no two overlap; same: all alike; flat: of no area; vast and tiny: as
 corners, times 2^90 and 2^-90, so that areas are beyond float32."""
 _SIZES = {"vast": 2.0**90, "tiny": 2.0**-90}
-SCORES = tuple(map(ValueKind, ("different", "negative", "alike")))
+SCORES = value_kinds("different", "negative", "alike")
 """different: no two alike, in -1..1 (negative: -1..0), multiples of 2**-10; alike: four values only."""
 
 
@@ -101,6 +101,10 @@ class Suppressing(Family):
     """Boxes [batches, N, 4] and scores [batches, classes, N]: by `classes`, and `unlike` in `boxes` or
     `batches`."""
 
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {
+        "boxes": BOXES,
+        "scores": (*SCORES, *elements.ELEMENT_KINDS[5:7]),
+    }
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"scores": ("classes", "unlike")}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("boxes", "batches", "rank")}
 
@@ -115,10 +119,6 @@ class Suppressing(Family):
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """Both formats."""
         return [0, 1]
-
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Boxes and scores; what is one number is written out."""
-        return {"boxes": BOXES, "scores": (*SCORES, *elements.ELEMENT_KINDS[5:7])}.get(name, ())
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Boxes of a centre belong to their format; they are not flipped."""
@@ -155,10 +155,6 @@ class Suppressing(Family):
         if call.parameter("center_point_box") not in (0, 1):
             return "center_point_box is 0 or 1"
         return None if 0 <= limits(call)[1] <= 1 else "iou_threshold in [0, 1]"
-
-    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
-        """None."""
-        return None
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return [boxes, 3] for the boxes that are selected."""

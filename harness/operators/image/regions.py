@@ -12,27 +12,20 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import encode
-from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind, value_kinds
 from harness.operators.computing import Computing
 from harness.operators.formulas import values
 
 BATCHES = "batch indices within the batch"
 SCALE = "what a spatial_scale that is not finite, or not above 0, makes of a region"
 NO_REGION = "where a region lies of which a corner is not finite"
-REGIONS = tuple(
-    map(ValueKind, ("inside", "whole", "pixels", "thin", "outside", "far_outside", "flipped", "empty"))
-)
+REGIONS = value_kinds("inside", "whole", "pixels", "thin", "outside", "far_outside", "flipped", "empty")
 """In pixels of X. inside: corners at quarters, at least one pixel wide and high; whole: the image; pixels:
 corners at pixels, sizes of which the output's are divisors; thin: less than a pixel; outside: beyond the
 image by up to 3 pixels; far_outside: none of it within; flipped: the second corner first; empty: of no
 size."""
-INDICES = (
-    ValueKind("in_range"),
-    ValueKind("above", breaks=BATCHES),
-    ValueKind("below", breaks=BATCHES),
-    ValueKind("far_above", breaks=BATCHES),
-)
-LEVEL, PEAKED = map(ValueKind, ("level", "peaked"))
+INDICES = (ValueKind("in_range"), *value_kinds("above", "below", "far_above", breaks=BATCHES))
+LEVEL, PEAKED = value_kinds("level", "peaked")
 """Of X. level: all elements of a plane are alike, no two planes; peaked: whole numbers in -8..8, and 100 or
 more about the middle of each plane."""
 

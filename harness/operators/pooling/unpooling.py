@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Entropy, Operator, Relation, Shape, Undefined, ValueKind
+from harness.operators.base import Call, Entropy, Operator, Relation, Shape, Undefined, ValueKind, value_kinds
 from harness.operators.bounded import Bounded, stack
 from harness.operators.computing import Computing
 from harness.operators.data_movement.indexing import distinct
@@ -64,9 +64,7 @@ def unpooled(call: Call, padded: bool = True) -> Shape:
 
 INSIDE = "indices in [0, N x C x D1 x ... x Dn)"
 PLACES = (
-    ValueKind("in_plane"),
-    ValueKind("anywhere"),
-    ValueKind("repeated"),
+    *value_kinds("in_plane", "anywhere", "repeated"),
     ValueKind("above", breaks=INSIDE),
     ValueKind("below", negative=True, breaks=INSIDE),
     ValueKind("far_above", breaks=INSIDE),

@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.model.float_formats import encode
-from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind, value_kinds
 from harness.operators.bounded import Bounded, concatenate, contracted, moveaxis, pad, split, stack
 from harness.operators.formulas import bounded
 from harness.operators.pooling.windows import window
@@ -21,7 +21,7 @@ from harness.operators.products.convolving import Convolving
 # Y[n, m, o] = sum over c, k of X(n, c, o * stride + k * dilation - pad + offset[n, k, :, o]) mask[n, k, o] W[m, c, k] + B[m]
 # X between elements is averaged linearly, axis by axis; beyond the padding it is 0
 
-OFFSETS = tuple(map(ValueKind, ("between", "whole", "far", "at_the_edge")))
+OFFSETS = value_kinds("between", "whole", "far", "at_the_edge")
 """Multiples of 1/8 in -2..2, rounded where they lie less than 1 outside of an X without padding; whole numbers in
 -2..2; far: in -40..40; at_the_edge: as between, not rounded."""
 

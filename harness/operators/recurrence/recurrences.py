@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind, value_kinds
 from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh, where
 from harness.operators.computing import Computing, lengths
 from harness.operators.elementwise import activations
@@ -85,12 +85,8 @@ def _made(name: str, alphas: Iterator[float], betas: Iterator[float], clip: floa
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 TOO_LONG = "lengths from 0 to seq_length"
 LENGTHS = (
-    ValueKind("any_length"),
-    ValueKind("full"),
-    ValueKind("one"),
-    ValueKind("none"),
-    ValueKind("too_long", breaks=TOO_LONG),
-    ValueKind("negative_length", breaks=TOO_LONG),
+    *value_kinds("any_length", "full", "one", "none"),
+    *value_kinds("too_long", "negative_length", breaks=TOO_LONG),
 )
 """any_length: 1 to seq_length; none: 0 for the first."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Operator, Relation, Shape, ValueKind
+from harness.operators.base import Call, Operator, Relation, Shape, ValueKind, value_kinds
 from harness.operators.bounded import Bounded, either, log, number, squeeze, take_along_axis, where
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
@@ -22,11 +22,8 @@ from harness.operators.normalization.softmaxes import log_softmax, softmax
 
 CLASSES = "labels from 0 to C-1, or ignore_index"
 LABELS = (
-    ValueKind("classes"),
-    ValueKind("some_ignored"),
-    ValueKind("all_ignored"),
-    ValueKind("above", breaks=CLASSES),
-    ValueKind("below", breaks=CLASSES),
+    *value_kinds("classes", "some_ignored", "all_ignored"),
+    *value_kinds("above", "below", breaks=CLASSES),
 )
 """classes: 0 to C-1, none of which is ignored; some_ignored: a third ignore_index."""
 REDUCTIONS = ("none", "sum", "mean")

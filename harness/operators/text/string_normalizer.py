@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import UNKNOWN, Call, Family, Operator, Shape, Undefined, ValueKind
+from harness.operators.base import UNKNOWN, Call, Family, Operator, Shape, Undefined, ValueKind, value_kinds
 from harness.operators.formulas import decided
 
 # Y = change(those of X that are no stop word), in their order; one empty text where none is left
@@ -26,7 +26,7 @@ def _ascii_lower(text: str) -> str:
 _ALIKE: tuple[Callable[[str], str], ...] = (_ascii_lower, str.lower, str.upper, str.casefold)
 """Ways in which a locale may see past case; in the first of them ASCII alone has any."""
 ACTIONS = ("NONE", "LOWER", "UPPER")
-KINDS = tuple(map(ValueKind, ("words", "caseless", "letters", "stopwords", "empty_texts", "lengths")))
+KINDS = value_kinds("words", "caseless", "letters", "stopwords", "empty_texts", "lengths")
 """words: stop words and what is nearly one, in ASCII and in several cases; caseless: signs, digits, ideographs
 and zeros; letters: beyond ASCII, with a case; stopwords: nothing but stop words; empty_texts: nothing but these;
 lengths: of letters of both cases, as many as powers of 2 and one more or less."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import UNKNOWN, Call, Family, Operator, Shape, Undefined, ValueKind
+from harness.operators.base import UNKNOWN, Call, Family, Operator, Shape, Undefined, ValueKind, value_kinds
 from harness.operators.elementwise.elementwise_family import ELEMENTWISE
 from harness.operators.formulas import decided
 
@@ -24,7 +24,7 @@ _SAMPLES = (
     "a", "ab", "abc", "abcd", "ABC", "b", "12", "123", "1234", "a1", "a b", "\u00e9", "\u00e9a", "\u4e2d\u4e2d", "\U0001f600",
     "www.a.com", "www.a.org", "a\nb", "a\0b", "aaaaaaaaaaaaaaaaaaaaaaaab", "longer text, so that it is not stored in place",
 )  # fmt: skip
-TEXTS = tuple(map(ValueKind, ("ordinary", "words", "spaced", "tabs", "plain", "other_spaces", "empty_texts")))
+TEXTS = value_kinds("ordinary", "words", "spaced", "tabs", "plain", "other_spaces", "empty_texts")
 """ordinary: of a list of short and long texts; words: up to four with separators of _BETWEEN between them; spaced:
 words between spaces, at the ends too; tabs: between tabs and ends of lines; plain: letters and one space between
 them; other_spaces: white space beyond ASCII; empty_texts: nothing but these, which no other kind has."""

@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Exact, Expected
-from harness.operators.base import Call, Family, Operator, Shape, Undefined, ValueKind
+from harness.operators.base import Call, Family, Operator, Shape, Undefined, ValueKind, value_kinds
 from harness.operators.bounded import arithmetic as declared
 from harness.operators.bounded import contracted, number, where
 
@@ -24,7 +24,7 @@ from harness.operators.bounded import contracted, number, where
 # length begin. A product with a count may be a sum of as many weights, and the sign of a zero is not judged.
 
 MODES = ("TF", "IDF", "TFIDF")
-KINDS = tuple(map(ValueKind, ("runs", "lanes", "few", "same", "absent")))
+KINDS = value_kinds("runs", "lanes", "few", "same", "absent")
 """runs: parts of the pool one after another, which the ends of rows cut, and what is nearly in it; lanes: the same with
 as many others between neighbours as may be skipped; few: the first two items of the pool in any order; same: the first
 again and again; absent: nothing of the pool."""
