@@ -17,6 +17,7 @@ from harness.model.expected import Approx
 from harness.operators.bounded import Bounded, arithmetic, erf, number, sigmoid
 from harness.operators.normalization.layer_norms import layer_norm
 from harness.operators.normalization.softmaxes import log_softmax, softmax
+from harness.operators.pooling.windows import Window
 from harness.operators.products.convolutions import convolution
 from harness.operators.products.gemm import gemm
 from harness.operators.reduction.cumulative import cumulative_sum
@@ -218,7 +219,7 @@ def test_convolution(strides: Any, pads: Any, dilations: Any, group: int) -> Non
     x = RNG.standard_normal((2, 4, 7, 8)).astype(np.float32)
     w = RNG.standard_normal((8, 4 // group, 3, 2)).astype(np.float32)
     b = RNG.standard_normal(8).astype(np.float32)
-    found = convolution(*of(x, w, b), strides, pads, dilations, group)
+    found = convolution(*of(x, w, b), Window(w.shape[2:], strides, dilations, pads), group)
     true = direct(x.astype(np.float64), w.astype(np.float64), strides, pads, dilations, group)
     assert np.abs(found.value - (true + b[:, None, None])).max() < 1e-14
     assert judged(found, (true.astype(np.float32) + b[:, None, None])).diff is None
@@ -226,14 +227,16 @@ def test_convolution(strides: Any, pads: Any, dilations: Any, group: int) -> Non
         x.astype(np.float16).astype(np.float64), w.astype(np.float64), strides, pads, dilations, group
     )
     assert wrong(found, (rounded + b[:, None, None]).astype(np.float32)) > 0.6 * found.size
-    whole = convolution(*of(np.rint(x * 3), np.rint(w * 3)), None, strides, pads, dilations, group)
+    whole = convolution(
+        *of(np.rint(x * 3), np.rint(w * 3)), None, Window(w.shape[2:], strides, dilations, pads), group
+    )
     assert not whole.error.any()
 
 
 def test_nothing_is_claimed_where_an_infinite_weight_meets_the_padding() -> None:
     x, w = np.ones((1, 1, 3), np.float32), np.array([[[1.0, np.inf]]], np.float32)
     for pads, claimed in (((0, 0), [True] * 2), ((1, 0), [True] * 3), ((0, 1), [True, True, False])):
-        found = convolution(*of(x, w), None, (1,), pads, (1,), 1)
+        found = convolution(*of(x, w), None, Window(w.shape[2:], (1,), (1,), pads), 1)
         assert np.isfinite(found.error).tolist() == [[claimed]]
         assert np.isinf(found.value[np.isfinite(found.error)]).all()
 

@@ -180,13 +180,9 @@ def rounds_windows_up(asked: Deviating) -> tuple[Expected, ...]:
     averages count all of it."""
     call = asked.call
     given = window(call, tuple(call.parameter("kernel_shape")))
-    spatial = call.first.shape[2:]
-    count = len(spatial)
-    ends = []
-    for n, extent in enumerate(spatial):
-        room = extent + given.pads[n] + given.pads[n + count] - given.reach[n]
-        ends.append(given.pads[n + count] + ceil(room / given.strides[n]) * given.strides[n] - room)
-    again = asked.again(auto_pad="NOTSET", ceil_mode=0, pads=(*given.pads[:count], *ends))
+    axes = zip(given.ends, given.rooms(call.first.shape[2:]), given.strides, strict=True)
+    ends = [end + ceil(room / stride) * stride - room for end, room, stride in axes]
+    again = asked.again(auto_pad="NOTSET", ceil_mode=0, pads=(*given.begins, *ends))
     return from_the_least(again) if asked.operator.name == "MaxPool" else again.formula()
 
 

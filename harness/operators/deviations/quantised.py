@@ -96,8 +96,7 @@ def _columns(x: Array, w: Array, zero: Array, call: Call) -> Array:
     """Return the elements of every window by group: [N, groups, C / groups, kernel, outputs]."""
     found = window(call, w.shape[2:])
     count = len(found.kernel)
-    spread = [(0, 0), (0, 0), *zip(found.pads[:count], found.pads[count:], strict=True)]
-    padded = np.pad(x, spread, constant_values=zero)
+    padded = np.pad(x, found.widths, constant_values=zero)
     view = windows(padded, found.kernel, found.strides, found.dilations)
     turned = np.moveaxis(view, range(2, 2 + count), range(-count, 0))
     return np.asarray(

@@ -33,11 +33,8 @@ def windows_of(x: Any, call: Call, filler: Any) -> Any:
     found = window(call, tuple(call.parameter("kernel_shape")))
     spatial = x.shape[2:]
     fitted = outputs(call, found)
-    ends = [
-        max(0, (n - 1) * s + r - extent - p)
-        for n, s, r, extent, p in zip(fitted, found.strides, found.reach, spatial, found.pads, strict=False)
-    ]
-    padded = np.pad(x, [(0, 0), (0, 0), *zip(found.pads, ends, strict=False)], constant_values=filler)
+    ends = [max(0, beyond) for beyond in found.behind(fitted, spatial)]
+    padded = np.pad(x, [(0, 0), (0, 0), *zip(found.begins, ends, strict=True)], constant_values=filler)
     view = np.lib.stride_tricks.sliding_window_view(
         padded, found.reach, axis=tuple(range(2, 2 + len(spatial)))
     )
@@ -79,12 +76,8 @@ def average_pool(x: Any, call: Call, count_include_pad: int = 0) -> Any:
     counted = np.ones((1, 1, *x.shape[2:]))
     if count_include_pad:
         found = window(call, tuple(call.parameter("kernel_shape")))
-        count = len(found.kernel)
-        spread = [(0, 0), (0, 0), *((found.pads[n], found.pads[n + count]) for n in range(count))]
-        unpadded = call._replace(
-            attributes={**call.attributes, "pads": (0,) * 2 * count, "auto_pad": "NOTSET"}
-        )
-        grown = np.pad(counted, spread, constant_values=1.0)
+        unpadded = call._replace(attributes={**call.attributes, "pads": (), "auto_pad": "NOTSET"})
+        grown = np.pad(counted, found.widths, constant_values=1.0)
         wider = call.first._replace(shape=(*call.first.shape[:2], *grown.shape[2:]))
         number = windows_of(grown, unpadded._replace(inputs={"X": wider}), 0.0).sum(axis=kernel_axes(call))
         kept = (slice(None), slice(None), *(slice(0, n) for n in outputs(call, found)))
@@ -171,17 +164,10 @@ class Pooling(Windowed):
         if pool is None or candidate != pool.name or call.parameter("storage_order", 0):
             return None
         shape = self.output_shapes(operator, call)[0]
-        count = len(found.kernel)
-        ends = [
-            max(
-                found.pads[n + count],
-                (extent - 1) * found.strides[n] + found.reach[n] - call.first.shape[2 + n] - found.pads[n],
-            )
-            for n, extent in enumerate(shape[2:])
-        ]
-        if tuple(ends) != found.pads[count:] and call.parameter("count_include_pad", 0):
+        ends = tuple(map(max, found.ends, found.behind(shape[2:], call.first.shape[2:])))
+        if ends != found.ends and call.parameter("count_include_pad", 0):
             return None
-        return pooled(call, found._replace(pads=(*found.pads[:count], *ends)), pool, shape)
+        return pooled(call, found._replace(pads=(*found.begins, *ends)), pool, shape)
 
 
 def pooled(call: Call, found: Window, pool: PoolCall, shape: Shape) -> DirectmlCall:

@@ -149,20 +149,16 @@ def col2im(input: Any, call: Call) -> Any:
     if not isinstance(input, Bounded) and input.dtype.kind in "bcO":
         raise Undefined("what the sum of elements that are no real numbers is")
     found, image = blocks(call), tuple(call.parameter("image_shape"))
-    count, places = len(image), prod(found.kernel)
+    places = prod(found.kernel)
     counted = found.outputs(image)
     given = input.reshape(input.shape[0], input.shape[1] // places, places, *counted)
-    room = [image[n] + found.pads[n] + found.pads[n + count] for n in range(count)]
+    room = [sum(axis) for axis in zip(image, found.begins, found.ends, strict=True)]
     spread = []
     for number, place in enumerate(np.ndindex(*found.kernel)):
         at = [k * d for k, d in zip(place, found.dilations, strict=True)]
         steps = [slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(at, counted, found.strides, strict=True)]
         spread.append(_spread(given[:, :, number], room, steps))
-    kept = (
-        slice(None),
-        slice(None),
-        *(slice(found.pads[n], found.pads[n] + image[n]) for n in range(count)),
-    )
+    kept = (..., *(slice(begin, begin + extent) for begin, extent in zip(found.begins, image, strict=True)))
     if isinstance(input, Bounded):
         return stack(spread).sum(0)[kept]
     return np.sum(spread, 0, dtype=input.dtype)[kept]

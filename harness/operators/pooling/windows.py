@@ -7,7 +7,7 @@ reads every `dilation`-th element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -28,22 +28,42 @@ class Window(NamedTuple):
         """Return how many windows fit along each axis; with `ceil_mode` also a last one that begins before
         the padding behind and ends beyond it.
         """
-        count = len(spatial)
         found = []
-        for n, extent in enumerate(spatial):
-            begin, end, stride = self.pads[n], self.pads[n + count], self.strides[n]
-            room = extent + begin + end - self.reach[n]
+        axes = zip(spatial, self.begins, self.rooms(spatial), self.strides, strict=True)
+        for extent, begin, room, stride in axes:
             fit = room // stride + 1
             found.append(fit + 1 if ceil_mode and room % stride and fit * stride < extent + begin else fit)
         return tuple(found)
 
     def as_written(self, spatial: Shape) -> Shape:
         """Return ceil((padded extent - reach) / stride) + 1 along each axis: with windows that begin in the padding behind."""
-        count = len(spatial)
-        rooms = [
-            extent + self.pads[n] + self.pads[n + count] - self.reach[n] for n, extent in enumerate(spatial)
-        ]
-        return tuple(-(-room // stride) + 1 for room, stride in zip(rooms, self.strides, strict=True))
+        axes = zip(self.rooms(spatial), self.strides, strict=True)
+        return tuple(-(-room // stride) + 1 for room, stride in axes)
+
+    def rooms(self, spatial: Shape) -> list[int]:
+        """Return by how much each padded axis is longer than a window."""
+        axes = zip(spatial, self.begins, self.ends, self.reach, strict=True)
+        return [extent + begin + end - reach for extent, begin, end, reach in axes]
+
+    def behind(self, counts: Shape, spatial: Shape) -> list[int]:
+        """Return how far the last of so many windows along each axis reaches beyond the end of it."""
+        axes = zip(counts, self.strides, self.reach, spatial, self.begins, strict=True)
+        return [(n - 1) * stride + reach - extent - begin for n, stride, reach, extent, begin in axes]
+
+    @property
+    def begins(self) -> Shape:
+        """The pads before each spatial axis."""
+        return self.pads[: len(self.kernel)]
+
+    @property
+    def ends(self) -> Shape:
+        """The pads behind each spatial axis."""
+        return self.pads[len(self.kernel) :]
+
+    @property
+    def widths(self) -> list[tuple[int, int]]:
+        """The pads as NumPy takes them for (N, C, spatial...)."""
+        return [(0, 0), (0, 0), *zip(self.begins, self.ends, strict=True)]
 
     @property
     def reach(self) -> Shape:
@@ -62,13 +82,18 @@ def window(call: Call, kernel: Shape) -> Window:
         return Window(kernel, strides, dilations, tuple(call.parameter("pads") or (0,) * 2 * count))
     if auto == "VALID":
         return Window(kernel, strides, dilations, (0,) * 2 * count)
-    begins, ends = [], []
-    for extent, size, stride, dilation in zip(spatial, kernel, strides, dilations, strict=True):
-        total = max(0, (ceil(extent / stride) - 1) * stride + dilation * (size - 1) + 1 - extent)
-        less, more = total // 2, total - total // 2
-        begins.append(less if auto == "SAME_UPPER" else more)
-        ends.append(more if auto == "SAME_UPPER" else less)
-    return Window(kernel, strides, dilations, (*begins, *ends))
+    found = Window(kernel, strides, dilations, (0,) * 2 * count)
+    missing = found.behind(
+        tuple(ceil(n / stride) for n, stride in zip(spatial, strides, strict=True)), spatial
+    )
+    return found._replace(pads=halved([max(0, total) for total in missing], auto == "SAME_UPPER"))
+
+
+def halved(totals: Sequence[int], upper: bool) -> Shape:
+    """Return pads that put a half of each total before an axis; of an odd one the greater half lies behind it if `upper`
+    says so."""
+    less, more = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
+    return (*less, *more) if upper else (*more, *less)
 
 
 class Windowed(Computing):
@@ -111,27 +136,17 @@ class Windowed(Computing):
                 return f"{name} has a value for each spatial axis"
             if given is not None and min(given, default=1) < (0 if name == "pads" else 1):
                 return f"{name} are positive"
-        if call.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "") and any(
-            call.parameter("pads") or ()
-        ):
+        auto = call.attributes.get("auto_pad", "NOTSET")
+        if auto not in ("NOTSET", "") and any(call.parameter("pads") or ()):
             return "pads cannot be used with auto_pad"
-        if call.attributes.get("auto_pad", "NOTSET") not in (
-            "NOTSET",
-            "",
-            "VALID",
-            "SAME_UPPER",
-            "SAME_LOWER",
-        ):
+        if auto not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
             return "auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER"
         return self.fits(call)
 
     def fits(self, call: Call) -> str | None:
         """Return the rule that a window breaks that has no place, or None."""
-        return (
-            None
-            if min(window(call, self.kernel(call)).outputs(call.first.shape[2:])) >= 1
-            else "the window fits at least once"
-        )
+        counts = window(call, self.kernel(call)).outputs(call.first.shape[2:])
+        return None if min(counts) >= 1 else "the window fits at least once"
 
 
 def widened(shape: Shape) -> Shape:
@@ -152,6 +167,6 @@ def members(found: Window) -> dict[str, Any]:
         "DimensionCount": count + missing,
         "Strides": spatial(found.strides, 1),
         "Dilations": spatial(found.dilations, 1),
-        "StartPadding": spatial(found.pads[:count], 0),
-        "EndPadding": spatial(found.pads[count:], 0),
+        "StartPadding": spatial(found.begins, 0),
+        "EndPadding": spatial(found.ends, 0),
     }

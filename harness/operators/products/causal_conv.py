@@ -11,6 +11,7 @@ from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, concatenate, number, sigmoid
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
+from harness.operators.pooling.windows import Window
 from harness.operators.products.convolutions import convolution
 
 # padded        = past_state, or zeros, followed by input, along the length
@@ -34,7 +35,8 @@ def causal_conv(
     )
     padded = concatenate([before, input], axis=2)
     nothing = not input.shape[2]
-    y = input if nothing else convolution(padded, weight, bias, (1,), (0, 0), (1,), input.shape[1])
+    whole = Window(weight.shape[2:], (1,), (1,), (0, 0))
+    y = input if nothing else convolution(padded, weight, bias, whole, input.shape[1])
     return y if activation == "none" else y * sigmoid(y), padded[:, :, padded.shape[2] - kept :]
 
 

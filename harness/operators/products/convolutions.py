@@ -14,32 +14,20 @@ from harness.operators.base import Call, DirectmlCall, Operator, Shape
 from harness.operators.bounded import Bounded, concatenate, contracted, pad, split
 from harness.operators.bounded.number import Mask
 from harness.operators.formulas import bounded, decided
-from harness.operators.pooling.windows import members, window
+from harness.operators.pooling.windows import Window, members, window
 from harness.operators.products.convolving import CONVOLVING, OUTPUT, TRANSPOSED, Convolving, weights
 
 
 def conv(X: Any, W: Any, group: int, call: Call, B: Any = None) -> Any:  # noqa: N803 - as ONNX calls them
     """Convolve by the formula below."""
-    found = window(call, W.shape[2:])
-    return convolution(X, W, B, found.strides, found.pads, found.dilations, group)
+    return convolution(X, W, B, window(call, W.shape[2:]), group)
 
 
 # Y[n, m, o] = sum over c, k of X[n, c, o * stride + k * dilation - pad] W[m, c, k] + B[m]         (Conv, in each group)
-def convolution(
-    x: Bounded,
-    w: Bounded,
-    b: Bounded | None,
-    strides: Sequence[int],
-    pads: Sequence[int],
-    dilations: Sequence[int],
-    group: int,
-) -> Bounded:
-    """`pads` are the begins of all spatial axes, then the ends; X is [N, C, spatial], W [M, C / group,
-    kernel], B [M]."""
-    spatial = x.ndim - 2
-    added = [(0, 0), (0, 0), *zip(pads[:spatial], pads[spatial:], strict=True)]
-    padded = pad(x, added)
-    parts = zip(split(padded, group, axis=1), split(w, group), strict=True)
+def convolution(x: Bounded, w: Bounded, b: Bounded | None, found: Window, group: int) -> Bounded:
+    """X is [N, C, spatial], W [M, C / group, kernel], B [M]."""
+    strides, dilations = found.strides, found.dilations
+    parts = zip(split(pad(x, found.widths), group, axis=1), split(w, group), strict=True)
     y = concatenate(
         [
             contracted(lambda p, q: convolved(p, q, strides, dilations), p, q, prod(q.shape[1:]))
@@ -47,9 +35,9 @@ def convolution(
         ],
         axis=1,
     )
-    if any(pads) and not np.isfinite(w.value).all():
+    if any(found.pads) and not np.isfinite(w.value).all():
         # 0 times infinity in the padding: implementations may leave it out, which shows where no other product is NaN
-        inside = np.pad(np.ones(x.shape), added)
+        inside = np.pad(np.ones(x.shape), found.widths)
 
         def touches(elements: Float64, marked: Mask) -> Mask:
             parts = zip(np.split(elements, group, axis=1), np.split(marked * 1.0, group), strict=True)
@@ -57,7 +45,7 @@ def convolution(
 
         shows = touches(1 - inside, ~np.isfinite(w.value)) & ~touches(inside, np.isnan(w.value))
         y = Bounded(y.value, np.where(shows, np.inf, y.error), y.arithmetic)
-    return y if b is None else y + b.reshape(-1, *[1] * spatial)
+    return y if b is None else y + b.reshape(-1, *[1] * (x.ndim - 2))
 
 
 def windows(x: Array, kernel: Shape, strides: Sequence[int], dilations: Sequence[int]) -> Array:
@@ -80,8 +68,7 @@ def convolved(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequenc
 def conv_transpose(X: Any, W: Any, group: int, call: Call, B: Any = None) -> Any:  # noqa: N803 - as ONNX calls them
     """Convolve by the formula above: X is [N, C, spatial], W [C, M / group, kernel], B [M], the output [N, M, extents]."""
     found = TRANSPOSED.window(call)
-    begins = found.pads[: len(found.kernel)]
-    reached = [pad + extent for pad, extent in zip(begins, TRANSPOSED.extents(call), strict=True)]
+    reached = [pad + extent for pad, extent in zip(found.begins, TRANSPOSED.extents(call), strict=True)]
     added = [
         contracted(
             lambda p, q: _scattered(p, q, found.strides, found.dilations, reached),
@@ -91,7 +78,7 @@ def conv_transpose(X: Any, W: Any, group: int, call: Call, B: Any = None) -> Any
         )
         for p, q in zip(split(X, group, axis=1), split(W, group), strict=True)
     ]
-    kept = (slice(None), slice(None), *(slice(pad, None) for pad in begins))
+    kept = (..., *(slice(pad, None) for pad in found.begins))
     y = concatenate(added, axis=1)[kept]
     return y if B is None else y + B.reshape(-1, *[1] * (X.ndim - 2))
 
@@ -133,9 +120,7 @@ def conv_integer(
 def integral(x: Array, w: Array, group: int, call: Call) -> Array:
     """Convolve integers of 64 bits."""
     found = window(call, w.shape[2:])
-    count = len(found.kernel)
-    padded = np.pad(x, [(0, 0), (0, 0), *zip(found.pads[:count], found.pads[count:], strict=True)])
-    parts = zip(np.split(padded, group, axis=1), np.split(w, group), strict=True)
+    parts = zip(np.split(np.pad(x, found.widths), group, axis=1), np.split(w, group), strict=True)
     return np.concatenate([convolved(p, q, found.strides, found.dilations) for p, q in parts], axis=1)
 
 

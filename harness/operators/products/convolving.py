@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
+from operator import mul
 from typing import Any, ClassVar
 
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
-from harness.operators.pooling.windows import Window, Windowed, members, widened, window
+from harness.operators.pooling.windows import Window, Windowed, halved, members, widened, window
 
 OUTPUT = "output"
 """Stands for the output among the names of tensors."""
@@ -157,16 +158,18 @@ class Transposed(Convolving):
     def window(self, call: Call) -> Window:
         """Return the window with the pads that follow from `output_shape` or `auto_pad`."""
         found = window(call, self.kernel(call))
-        wanted, auto = call.parameter("output_shape"), call.attributes.get("auto_pad", "NOTSET")
-        if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
-            wanted = tuple(
-                extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True)
-            )
+        wanted = self.wanted(call, found)
         if wanted is None or len(wanted) != len(found.kernel):
             return found
         totals = [max(0, full - extent) for full, extent in zip(self.full(call, found), wanted, strict=True)]
-        less, more = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
-        return found._replace(pads=(*less, *more) if auto == "SAME_UPPER" else (*more, *less))
+        return found._replace(pads=halved(totals, call.attributes.get("auto_pad") == "SAME_UPPER"))
+
+    def wanted(self, call: Call, found: Window) -> Shape | None:
+        """Return output_shape, or by `auto_pad` SAME_* the extents times the strides; None where pads decide."""
+        given = call.parameter("output_shape")
+        if given is not None or call.attributes.get("auto_pad") not in ("SAME_UPPER", "SAME_LOWER"):
+            return given and tuple(given)
+        return tuple(map(mul, call.first.shape[2:], found.strides))
 
     def full(self, call: Call, found: Window) -> Shape:
         """Return the extents before pads are taken away: (extent - 1) * stride + output_padding + reach."""
@@ -177,16 +180,10 @@ class Transposed(Convolving):
     def extents(self, call: Call) -> Shape:
         """Return output_shape, whose elements beyond the full result are 0, or the full extents without the pads."""
         found = self.window(call)
-        if wanted := call.parameter("output_shape"):
-            return tuple(wanted)
-        if call.attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-            return tuple(
-                extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True)
-            )
-        count = len(found.kernel)
-        return tuple(
-            full - found.pads[n] - found.pads[n + count] for n, full in enumerate(self.full(call, found))
-        )
+        if wanted := self.wanted(call, found):
+            return wanted
+        axes = zip(self.full(call, found), found.begins, found.ends, strict=True)
+        return tuple(full - begin - end for full, begin, end in axes)
 
     def fits(self, call: Call) -> str | None:
         """Paddings that there can be, and an output that is left."""

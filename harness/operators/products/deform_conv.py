@@ -53,7 +53,7 @@ def _places(call: Call, offset: Array) -> Array:
     moved = np.moveaxis(offset.reshape(len(offset), groups, taps.shape[1], count, *outputs), 3, 0)
     at = np.stack(np.meshgrid(*map(np.arange, outputs), indexing="ij"))
     wide = (count, *[1] * count)
-    corners = at * np.reshape(found.strides, wide) - np.reshape(found.pads[:count], wide)
+    corners = at * np.reshape(found.strides, wide) - np.reshape(found.begins, wide)
     steps = (taps.T * np.array(found.dilations)).T
     base = steps.reshape(count, -1, *[1] * count) + corners[:, None]
     return np.asarray(base[:, None, None] + moved)
@@ -116,9 +116,8 @@ class Deforming(Convolving):
             places, found = _places(call, chosen), window(call, self.kernel(call))
             open_ = np.zeros(places.shape, bool)
             for axis, extent in enumerate(call.first.shape[2:]):
-                before, behind = found.pads[axis], found.pads[axis + len(found.kernel)]
-                open_[axis] |= (places[axis] < 0) & (before == 0)
-                open_[axis] |= (places[axis] > extent - 1) & (behind == 0)
+                open_[axis] |= (places[axis] < 0) & (found.begins[axis] == 0)
+                open_[axis] |= (places[axis] > extent - 1) & (found.ends[axis] == 0)
             outside = np.moveaxis(open_, 0, 3).reshape(raw.shape)
             chosen = np.where(outside, np.rint(chosen), chosen)
         return encode(dtype, chosen)
