@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape, all_axes
-from harness.operators.data_movement.indexing import RANGE, Indexing
+from harness.operators.base import Call, DirectmlCall, Operator, Shape, all_axes
+from harness.operators.data_movement.indexing import RANGE, Indexing, indexed
 from harness.operators.data_movement.moving import axis_of, wrong_axis
 from harness.operators.formulas import moved
 
@@ -38,11 +37,6 @@ class GatherFamily(Indexing):
             return wrong
         return RANGE if data[axis] == 0 and 0 not in index else None
 
-    def sizes(self, call: Call) -> int | NDArray[np.int64]:
-        """The extent of data along the axis; an axis outside its domain counts as axis 0."""
-        data, axis = call.first.shape, axis_of(call)
-        return data[axis if -len(data) <= axis < len(data) else 0] if data else 1
-
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """data_shape[:axis] ++ indices_shape ++ data_shape[axis + 1:]."""
         data, index = call.shapes
@@ -54,23 +48,11 @@ class GatherFamily(Indexing):
         indices that count."""
         if self.broken_rule(operator, call) not in (None, RANGE):
             return None
-        (name, data), (indices, index) = call.inputs.items()
+        data, index = call.shapes
         (output,) = self.output_shapes(operator, call)
-        count = max(len(data.shape), len(index.shape), len(output), 1)
-        return DirectmlCall(
-            "DML_OPERATOR_GATHER",
-            {
-                "InputTensor": CallTensor(name, *data),
-                "IndicesTensor": CallTensor(indices, *index),
-                "OutputTensor": CallTensor(0, data.dtype, output),
-            },
-            count,
-            {
-                "Axis": axis_of(call) % len(data.shape) + count - len(data.shape),
-                "IndexDimensions": len(index.shape),
-            },
-            ("Axis",),
-        )
+        count = max(len(data), len(index), len(output), 1)
+        members = {"Axis": axis_of(call) % len(data) + count - len(data), "IndexDimensions": len(index)}
+        return DirectmlCall("DML_OPERATOR_GATHER", indexed(call, output), count, members, ("Axis",))
 
 
 OPERATOR = Operator("Gather", GatherFamily(), moved(formula))

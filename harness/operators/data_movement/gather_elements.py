@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Relation, Shape, all_axes
-from harness.operators.data_movement.indexing import AXES, RANGE, Indexing, axis_at, axis_words
+from harness.operators.base import Call, Choice, DirectmlCall, Operator, Relation, Shape, all_axes
+from harness.operators.data_movement.indexing import AXES, RANGE, Indexing, axis_at, axis_words, indexed
 from harness.operators.formulas import moved
 
 # out[i, j, k] = data[indices[i, j, k], j, k]   axis = 0
@@ -139,12 +139,6 @@ class GatherElementsFamily(Indexing):
             return RANGE
         return None
 
-    def sizes(self, call: Call) -> int | NDArray[np.int64]:
-        """The extent of data along the axis; an axis outside its domain counts as axis 0."""
-        data = call.first.shape
-        axis = call.parameter("axis")
-        return data[axis if -len(data) <= axis < len(data) else 0] if data else 1
-
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape of indices."""
         return (call.shapes[1],)
@@ -152,19 +146,15 @@ class GatherElementsFamily(Indexing):
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Lower to DML_OPERATOR_GATHER_ELEMENTS: each tensor keeps its rank, since equal ranks are a rule of
         both specifications."""
-        data, index = call.inputs.values()
+        data, index = call.shapes
         axis = call.parameter("axis")
         return DirectmlCall(
             candidate or "DML_OPERATOR_GATHER_ELEMENTS",
-            {
-                "InputTensor": CallTensor("data", *data),
-                "IndicesTensor": CallTensor("indices", *index),
-                "OutputTensor": CallTensor(0, data.dtype, index.shape),
-            },
+            indexed(call, index),
             1,
-            {"Axis": axis + len(data.shape) if axis < 0 else axis},
+            {"Axis": axis + len(data) if axis < 0 else axis},
             ("Axis",),
-            forbidden=None if _alike_off_the_axis(data.shape, index.shape, axis) else OFF_THE_AXIS,
+            forbidden=None if _alike_off_the_axis(data, index, axis) else OFF_THE_AXIS,
         )
 
 

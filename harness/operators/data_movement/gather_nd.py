@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Relation, Shape
-from harness.operators.data_movement.indexing import RANGE, Indexing
+from harness.operators.base import Call, Choice, DirectmlCall, Operator, Relation, Shape
+from harness.operators.data_movement.indexing import RANGE, Indexing, indexed
 from harness.operators.formulas import moved
 
 # out[b..., o..., s...] = data[b..., *indices[b..., o..., :], s...]
@@ -175,23 +175,15 @@ class GatherNDFamily(Indexing):
         {1,2,6,7}; the formula printed above them, which lets InputTensor.Sizes begin at DimensionCount -
         indexTupleSize, would give {1,2,5,6,7}. A call has one DimensionCount for all three tensors.
         """
-        data, index = call.inputs.values()
-        members = {"InputDimensionCount": len(data.shape), "IndicesDimensionCount": len(index.shape)}
+        data, index = call.shapes
+        members = {"InputDimensionCount": len(data), "IndicesDimensionCount": len(index)}
         if candidate != "DML_OPERATOR_GATHER_ND":
             members["BatchDimensionCount"] = _batch(call)
         elif _batch(call):
             return None
         (output,) = self.output_shapes(operator, call)
-        return DirectmlCall(
-            candidate or "DML_OPERATOR_GATHER_ND1",
-            {
-                "InputTensor": CallTensor("data", *data),
-                "IndicesTensor": CallTensor("indices", *index),
-                "OutputTensor": CallTensor(0, data.dtype, output),
-            },
-            max(*map(len, call.shapes), len(output)),
-            members,
-        )
+        count = max(len(data), len(index), len(output))
+        return DirectmlCall(candidate or "DML_OPERATOR_GATHER_ND1", indexed(call, output), count, members)
 
 
 OPERATOR = Operator("GatherND", GatherNDFamily(), moved(formula))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind, value_kinds
+from harness.operators.base import Call, CallTensor, Entropy, Family, Operator, Shape, ValueKind, value_kinds
 from harness.operators.binary_floats import patterns_of, special_patterns
 from harness.operators.elements import choose
 
@@ -179,8 +179,10 @@ class Indexing(Family):
     are to select from."""
 
     def sizes(self, call: Call) -> int | NDArray[np.int64]:
-        """Return the size of the indexed dimension, or one size per coordinate of an index tuple."""
-        raise NotImplementedError
+        """Return the size of the indexed dimension, by default that of data along the axis, or one size per coordinate of
+        an index tuple; an axis outside its domain counts as axis 0."""
+        data, axis = call.first.shape, call.parameter("axis", 0)
+        return data[axis if -len(data) <= axis < len(data) else 0] if data else 1
 
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"indices": INDEX_KINDS}
 
@@ -208,6 +210,14 @@ class Indexing(Family):
     def unsigned_inputs(self, operator: Operator) -> tuple[str, ...]:
         """Indices."""
         return ("indices",)
+
+
+def indexed(call: Call, output: Shape) -> dict[str, CallTensor]:
+    """Return data, indices and updates, where there are some, as DirectML's operators name them, and an output of the
+    type of data."""
+    members = zip(("InputTensor", "IndicesTensor", "UpdatesTensor"), call.inputs.items(), strict=False)
+    tensors = {member: CallTensor(name, *given) for member, (name, given) in members}
+    return tensors | {"OutputTensor": CallTensor(0, call.first.dtype, output)}
 
 
 DISTINCT_KINDS = (

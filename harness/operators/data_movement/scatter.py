@@ -16,7 +16,6 @@ from harness.model.expected import Expected
 from harness.operators import elements
 from harness.operators.base import (
     Call,
-    CallTensor,
     DirectmlCall,
     Entropy,
     Family,
@@ -28,7 +27,7 @@ from harness.operators.base import (
 from harness.operators.bounded import Bounded
 from harness.operators.data_movement.gather_elements import GatherElementsFamily
 from harness.operators.data_movement.gather_nd import GatherNDFamily
-from harness.operators.data_movement.indexing import DISTINCT_KINDS, INDEX_KINDS, distinct, repeated
+from harness.operators.data_movement.indexing import DISTINCT_KINDS, INDEX_KINDS, distinct, indexed, repeated
 from harness.operators.data_movement.moving import axis_of
 from harness.operators.formulas import bounded, decided, moved
 
@@ -38,6 +37,7 @@ from harness.operators.formulas import bounded, decided, moved
 # f is the update itself (reduction none), or their sum, product, greater or smaller one. No order of updates
 # is defined.
 
+UPDATES = "indices and updates have the same shape"
 REPEATED = "no place is named twice, unless they are reduced"
 _COMBINED: Mapping[str, tuple[np.ufunc, int | None]] = {
     "add": (np.add, 0),
@@ -110,10 +110,8 @@ def _by_reduction(formula: Any) -> Any:
     """Make the oracle of a formula that moves, chooses or computes, as the reduction says."""
     oracles = {
         "none": moved(formula),
-        "add": bounded(formula),
-        "mul": bounded(formula),
-        "max": decided(formula),
-        "min": decided(formula),
+        **dict.fromkeys(("add", "mul"), bounded(formula)),
+        **dict.fromkeys(("max", "min"), decided(formula)),
     }
 
     def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
@@ -187,9 +185,7 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules of GatherElements, and that updates have the shape of indices."""
         found = super().broken_rule(operator, call)
-        return found or (
-            None if call.shapes[1] == call.shapes[2] else "indices and updates have the same shape"
-        )
+        return found or (None if call.shapes[1] == call.shapes[2] else UPDATES)
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """The rule on index values; and where nothing is reduced, that no place is named twice."""
@@ -211,15 +207,10 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Lower to DML_OPERATOR_SCATTER, which replaces; without reduction."""
-        if _combines(call) or self.broken_rule(operator, call) not in (
-            None,
-            "indices and updates have the same shape",
-        ):
+        if _combines(call) or self.broken_rule(operator, call) not in (None, UPDATES):
             return None
-        tensors = _tensors(call)
-        return DirectmlCall(
-            "DML_OPERATOR_SCATTER", tensors, 1, {"Axis": axis_of(call) % len(call.first.shape)}, ("Axis",)
-        )
+        tensors, axis = indexed(call, call.first.shape), axis_of(call) % len(call.first.shape)
+        return DirectmlCall("DML_OPERATOR_SCATTER", tensors, 1, {"Axis": axis}, ("Axis",))
 
 
 class ScatterNDFamily(_Values, GatherNDFamily):
@@ -269,16 +260,8 @@ class ScatterNDFamily(_Values, GatherNDFamily):
         if _combines(call) or not all(call.shapes[:2]):
             return None
         counts = {"InputDimensionCount": len(call.shapes[0]), "IndicesDimensionCount": len(call.shapes[1])}
-        return DirectmlCall("DML_OPERATOR_SCATTER_ND", _tensors(call), max(map(len, call.shapes)), counts)
-
-
-def _tensors(call: Call) -> dict[str, CallTensor]:
-    names = ("InputTensor", "IndicesTensor", "UpdatesTensor")
-    tensors = {
-        member: CallTensor(name, *given)
-        for member, (name, given) in zip(names, call.inputs.items(), strict=True)
-    }
-    return tensors | {"OutputTensor": CallTensor(0, *call.first)}
+        tensors = indexed(call, call.first.shape)
+        return DirectmlCall("DML_OPERATOR_SCATTER_ND", tensors, max(map(len, call.shapes)), counts)
 
 
 OPERATORS = (
