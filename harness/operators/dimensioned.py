@@ -39,10 +39,11 @@ class Dimensioned(Conditioned):
     """Inputs and outputs as written: `Dimensioned("A: ... K; B: N K; bias: N | 1 N", "... N")`.
 
     A name is one extent throughout a call, that of an integer attribute where there is one; `...` any leading
-    dimensions; `*` alone any shape; `~` alone one that can be broadcast; a number itself; `|` stands between
-    alternatives, nothing for a scalar. `sizes` makes extents of those that are known, `defaults` are those that no input
-    decides, `rule` says what else is wrong, `by_values` what is wrong about elements, `chosen` has the kinds of values
-    that an input alone has, `types` the element types of the outputs that no type parameter tells.
+    dimensions; `*` alone any shape, as an output that of the first input; `~` alone one that can be broadcast; a number
+    itself; `|` stands between alternatives, nothing for a scalar. `sizes` makes extents of those that are known,
+    `defaults` are those that no input decides, `rule` says what else is wrong, `by_values` what is wrong about elements,
+    `chosen` has the kinds of values that an input alone has, `types` the element types of the outputs that no type
+    parameter tells.
 
     In a sweep `shape:` of a further input is by default the first alternative, or the `second` or `third`; a mapping
     gives extents by name; `unlike` has one more in the last dimension, `deeper` a leading 1 more.
@@ -170,7 +171,7 @@ class Dimensioned(Conditioned):
 
     def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The outputs as written."""
-        found = self.dimensions(call)[0]
+        found = {**self.dimensions(call)[0], "*": call.first.shape}
         return tuple(
             _made(form, found) if all(w in found or w.isdigit() for w in form) else ()
             for form in self.outputs
@@ -207,5 +208,5 @@ def _matched(form: list[str], shape: Shape, found: Dimensions) -> Dimensions | N
 def _made(form: list[str], found: Dimensions) -> Shape:
     shape: list[int] = []
     for word in form:
-        shape += found[word] if word in ("...", "~") else [int(word) if word.isdigit() else found[word]]
+        shape += found[word] if word in ("...", "~", "*") else [int(word) if word.isdigit() else found[word]]
     return tuple(shape)

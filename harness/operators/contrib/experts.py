@@ -108,26 +108,16 @@ def qmoe(
     """Mix by the formula above with weights (q - zero_points) scale, without zero points 2**(bits - 1); those of fp8 are
     numbers times the scale of their square block, or of their expert."""
     weights: Any = _floats if call.parameter("quant_type") == "fp8" else _weights
-    made: list[Any] = [
-        packed
-        if packed is None
-        else weights(packed, converted(scales, input.arithmetic.form.dtype), zero, call)
-        for packed, scales, zero in (
-            (
-                fc1_experts_weights,
-                fc1_scales if fc1_global_scale is None else fc1_global_scale,
-                fc1_zero_points,
-            ),
-            (
-                fc2_experts_weights,
-                fc2_scales if fc2_global_scale is None else fc2_global_scale,
-                fc2_zero_points,
-            ),
-            (fc3_experts_weights, fc3_scales, fc3_zero_points),
-        )
-    ]
-    more = fc1_experts_bias, fc2_experts_bias, made[2], fc3_experts_bias
-    return moe(input, router_probs, made[0], made[1], call, *more, router_weights)
+
+    def made(packed: Any, scales: Any, zero: Any, whole: Any = None) -> Any:
+        scale = converted(scales if whole is None else whole, input.arithmetic.form.dtype)
+        return weights(packed, scale, zero, call)
+
+    fc1 = made(fc1_experts_weights, fc1_scales, fc1_zero_points, fc1_global_scale)
+    fc2 = made(fc2_experts_weights, fc2_scales, fc2_zero_points, fc2_global_scale)
+    fc3 = None if fc3_experts_weights is None else made(fc3_experts_weights, fc3_scales, fc3_zero_points)
+    more = fc1_experts_bias, fc2_experts_bias, fc3, fc3_experts_bias
+    return moe(input, router_probs, fc1, fc2, call, *more, router_weights)
 
 
 def _weights(packed: Array, scales: Bounded, zero: Array | None, call: Call) -> Bounded:
@@ -216,7 +206,6 @@ OPERATORS = (
             {"router_probs": UNLIKE},
         ),
         bounded(moe),
-        outputs=lambda call: (call.first.shape,),
         seldom=("fc3_experts_weights",),
     ),
     Operator(
@@ -258,7 +247,6 @@ OPERATORS = (
             },
         ),
         bounded(qmoe),
-        outputs=lambda call: (call.first.shape,),
         seldom=("fc3_experts_weights",),
     ),
 )

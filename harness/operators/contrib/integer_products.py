@@ -12,10 +12,10 @@ from harness.model.dtypes import Array
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Relation, Shape, Undefined
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, maximum, minimum, number
-from harness.operators.contrib.qlinear import quantised_again, real, scale_of, zero_of
+from harness.operators.contrib.qlinear import real, requantised, scale_of, zero_of
 from harness.operators.dimensioned import SCALES, Dimensioned
 from harness.operators.products.products import Products
-from harness.operators.quantization.quantising import range_with_zero, settled
+from harness.operators.quantization.quantising import range_with_zero
 
 # MatMulIntegerToFloat:  Y = (A - a_zero_point) (B - b_zero_point) a_scale b_scale + bias
 # DynamicQuantizeMatMul: the same of A quantised as DynamicQuantizeLinear does it
@@ -119,11 +119,8 @@ def qgemm(
     y = number(exact.astype(float), worked) * factor
     if "y_scale" not in inputs:
         return (y.stored("float32"),)
-    with np.errstate(all="ignore"):
-        scaled = y / scale_of(inputs, "y_scale", worked)
-    scales = [inputs[f"{name}_scale"].array for name in "aby"]
-    scaled = settled(scaled, *scales, call.parameter("alpha"))
-    return (quantised_again(scaled, zero_of(inputs, "y_zero_point"), call.outputs[0]),)
+    factors = [*(inputs[f"{name}_scale"].array for name in "aby"), call.parameter("alpha")]
+    return requantised(y, inputs, "y", call.outputs[0], factors)
 
 
 class ScaledProducts(Products):

@@ -127,12 +127,9 @@ def bifurcation(
         if size > len(tokens):
             break
         places = [n for n in range(len(source) - size + 1) if source[n : n + size] == tokens[-size:]]
-        if len(places) != 1:
-            if not places:
-                break
-            continue
-        found = places[0] + size
-        break
+        if len(places) < 2:
+            found = places[0] + size if places else -1
+            break
     return np.array(tokens, np.int64), np.array(found, np.int64).reshape(prev_suffix_match_idx.shape)
 
 
@@ -256,7 +253,6 @@ OPERATORS = (
             ),
         ),
         moved(murmur_hash),
-        outputs=lambda call: (call.first.shape,),
     ),
     Operator("com.microsoft.NhwcMaxPool", NhwcPooling(), decided(nhwc_max_pool)),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -79,13 +79,27 @@ def quantised(
         given |= {key: inputs[key].array for key in inputs if key in taken}
         with np.errstate(all="ignore"):
             found = formula(*numbers, **given, **({"call": call} if "call" in taken else {}))
-            scaled = found / scale_of(inputs, f"{output}_scale", worked)
         scales = [tensor.array for key, tensor in inputs.items() if key.endswith("_scale")]
-        error = np.where(exact(call, *numbers), settled(scaled, *scales, divisors(call)).error, scaled.error)
-        scaled = Bounded(scaled.value, error, worked)
-        return (quantised_again(scaled, zero_of(inputs, f"{output}_zero_point"), call.outputs[0]),)
+        factors = [*scales, divisors(call)]
+        return requantised(found, inputs, output, call.outputs[0], factors, exact(call, *numbers))
 
     return oracle
+
+
+def requantised(
+    found: Bounded,
+    inputs: Mapping[str, Tensor],
+    output: str,
+    dtype: str,
+    factors: Sequence[Any],
+    exact: Any = True,
+) -> tuple[Expected, ...]:
+    """Divide by the scale of the output and quantise; `factors` are what numbers were multiplied and divided by, `exact`
+    says where they have no other error than by these."""
+    scaled = found / scale_of(inputs, f"{output}_scale", found.arithmetic)
+    error = np.where(exact, settled(scaled, *factors).error, scaled.error)
+    scaled = Bounded(scaled.value, error, scaled.arithmetic)
+    return (quantised_again(scaled, zero_of(inputs, f"{output}_zero_point"), dtype),)
 
 
 def _softmax(x: Bounded, axis: int, opset: int, call: Call) -> Bounded:
@@ -166,11 +180,9 @@ def _written(*names: str) -> str:
 class Quantised(Dimensioned):
     """Quantised tensors with their scales and zero points, all broadcast; the output is first called so."""
 
-    def __init__(self, *names: str, before: str = "", axis: bool = False) -> None:
+    def __init__(self, *names: str, before: str = "") -> None:
         scales = {f"{n.lstrip('!').split(':')[-1]}_scale": (SCALES,) for n in names}
-        super().__init__(
-            before + _written(*names), "~", chosen=scales, rule=_no_axis if axis else lambda _n, _c: None
-        )
+        super().__init__(before + _written(*names), "~", chosen=scales)
 
 
 def _no_axis(n: Dimensions, call: Call) -> str | None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from harness.model.case import Tensor
 from harness.model.expected import Expected
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import arithmetic, concatenate
-from harness.operators.contrib.qlinear import quantised_again, real, scale_of, zero_of
+from harness.operators.contrib.qlinear import real, requantised
 from harness.operators.dimensioned import Dimensioned, Dimensions
-from harness.operators.quantization.quantising import Quantising, dequantize, quantize, settled
+from harness.operators.quantization.quantising import Quantising, dequantize, quantize
 
 
 class ScalarQuantising(Quantising):
@@ -34,12 +32,9 @@ def qlinear_concat(call: Call, inputs: Mapping[str, Tensor], declared: str) -> t
         real(inputs, f"inputs.{n}", f"inputs.{n + 1}", f"inputs.{n + 2}", worked)
         for n in range(0, len(inputs) - 2, 3)
     ]
-    with np.errstate(all="ignore"):
-        joined = concatenate(parts, axis=call.parameter("axis")) / scale_of(inputs, "Y_scale", worked)
-    joined = settled(
-        joined, inputs["Y_scale"].array, *(inputs[f"inputs.{n}"].array for n in range(1, len(inputs) - 2, 3))
-    )
-    return (quantised_again(joined, zero_of(inputs, "Y_zero_point"), call.outputs[0]),)
+    scales = [inputs[name].array for name in ("Y_scale", *list(inputs)[3::3])]
+    joined = concatenate(parts, axis=call.parameter("axis"))
+    return requantised(joined, inputs, "Y", call.outputs[0], scales)
 
 
 def _cannot_join(_n: Dimensions, call: Call) -> str | None:

@@ -437,9 +437,8 @@ _OPERATORS = (
     ),
     Operator(
         "ai.onnx.ml.Normalizer",
-        Dimensioned("X: N C | C", "... C"),
+        Dimensioned("X: N C | C", "*"),
         _as_float32(normalizer),
-        outputs=lambda call: (call.first.shape,),
     ),
     Operator("ai.onnx.ml.Binarizer", Dimensioned("X: ...", "..."), decided(binarizer)),
     Operator(
