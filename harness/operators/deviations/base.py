@@ -129,6 +129,11 @@ def settled(found: Approx, places: NDArray[np.bool_], value: Any) -> Approx:
     return Approx(found.dtype, np.where(places, value, found.value), np.where(places, 0.0, found.bound))
 
 
+def without_nan(found: Approx, value: Any) -> Approx:
+    """Return a result that is `value` in place of NaN, with the same bound."""
+    return Approx(found.dtype, np.where(np.isnan(found.value), value, found.value), found.bound)
+
+
 def overflowing(found: Approx, form: Format, dtype: str) -> Approx:
     """Return a result in a type, infinite where a narrower format has no such number, open where that is not certain."""
     size = np.abs(found.value)
@@ -154,5 +159,5 @@ def neighbours(found: Approx) -> list[Float64]:
     return [nearest + step * steps for step in range(-most, most + 1)]
 
 
-# The operator's own formula.
+# What the operator's own formula makes of a call, whatever rule the call breaks.
 changed("as_if_allowed")

@@ -21,8 +21,7 @@ from harness.operators.formulas import bounded
 
 
 def _with_bias_scaled(asked: Deviating) -> dict[str, Tensor]:
-    bias, scale = asked.inputs["bias"], asked.inputs["b_scale"]
-    return asked.having(bias=bias.array * scale.array)
+    return asked.having(bias=lambda bias: bias * asked.inputs["b_scale"].array)
 
 
 # MatMulIntegerToFloat, DynamicQuantizeMatMul: (A B a_scale + bias) b_scale; the same of products in pairs.
@@ -45,10 +44,8 @@ def scaled_as_columns(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def scaled_by_rows(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat: scales and zero points of the columns of A are those of its rows."""
-    by_rows = {
-        name: Tensor(each.dtype, each.array[:, None]) if name[:2] == "a_" and each.array.ndim else each
-        for name, each in asked.inputs.items()
-    }
+    names = [name for name in asked.inputs if name.startswith("a_")]
+    by_rows = asked.having(**dict.fromkeys(names, lambda held: held[:, None] if held.ndim else held))
     return integer_to_float(asked.call, by_rows, asked.arithmetic)
 
 
@@ -63,14 +60,15 @@ replaced("products_of_reals", summed_as_reals)
 @deviation
 def rows_by_a_vector(asked: Deviating) -> tuple[Expected, ...]:
     """FusedMatMul, TransposeMatMul: by a vector the elements of A as they lie in memory, in rows of its length."""
-    a, b = asked.inputs["A"], asked.inputs["B"]
-    *stack, k, m = a.array.shape
-    rows = Tensor(a.dtype, a.array.reshape(*stack, m, k))
-    return asked.formula(inputs={"A": rows, "B": b}, transA=0)
+    *stack, k, m = asked.inputs["A"].array.shape
+    return asked.formula(inputs=asked.having(A=lambda a: a.reshape(*stack, m, k)), transA=0)
 
 
-# QLinearSoftmax: quantised by the integer part of 1 / y_scale.
-changed("whole_inverse_scale", {"y_scale": lambda scale: np.float32(1) / np.floor(np.float32(1) / scale)})
+# QLinearSoftmax, and QuantizeLinear that becomes one: quantised by the integer part of 1 / y_scale.
+changed(
+    "whole_inverse_scale",
+    {"y_scale": lambda scale: np.asarray(1 / np.floor(1 / scale.astype(np.float32)), scale.dtype)},
+)
 
 
 # GroupQueryAttention: without rotation, softcap, smooth softmax, head_sink and window.
@@ -249,9 +247,8 @@ def attention_bias_masked(asked: Deviating) -> tuple[Expected, ...]:
 
 
 def _with_attention_bias(asked: Deviating, change: Callable[[Array], Array]) -> tuple[Expected, ...]:
-    bias = asked.inputs["attention_bias"].array
-    changed = change(bias.astype(float)).astype(bias.dtype)
-    return asked.formula(inputs=asked.having(attention_bias=changed))
+    changed = asked.having(attention_bias=lambda bias: change(bias.astype(float)).astype(bias.dtype))
+    return asked.formula(inputs=changed)
 
 
 @deviation

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
 from harness.operators.base import Undefined
@@ -28,18 +27,14 @@ def in_equal_blocks_from_the_last(asked: Deviating) -> tuple[Expected, ...]:
             found = np.take(found, np.arange(extent) * found.shape[axis] // extent, axis)
         return found
 
-    spreaded = {
-        name: Tensor(each.dtype, each.array if name == "x" else spread(each.array))
-        for name, each in asked.inputs.items()
-    }
+    spreaded = asked.having(**dict.fromkeys(asked.lacking("x"), spread))
     return asked.formula(inputs=spreaded, axis=0, block_size=1)
 
 
 @deviation
 def batches_for_channels(asked: Deviating) -> tuple[Expected, ...]:
     """LRN of three dimensions: sums along the batches."""
-    x = asked.inputs["X"]
-    found = asked.approx(inputs={"X": Tensor(x.dtype, x.array.swapaxes(0, 1))})
+    found = asked.approx(inputs=asked.having(X=lambda x: x.swapaxes(0, 1)))
     return (moved(found, lambda held: held.swapaxes(0, 1)),)
 
 

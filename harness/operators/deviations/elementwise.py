@@ -21,6 +21,7 @@ from harness.operators.deviations.base import (
     overflowing,
     register,
     replaced,
+    without_nan,
 )
 from harness.operators.elementwise.casting import converted
 from harness.operators.elementwise.rounding import TOWARD_ZERO
@@ -40,9 +41,8 @@ register("power_in_float64", partial(_in_float64, function=np.power))
 @deviation
 def broadcast_both_ways(asked: Deviating) -> tuple[Expected, ...]:
     """PRelu: X is broadcast to slope."""
-    x, slope = asked.inputs.values()
-    shape = np.broadcast_shapes(x.array.shape, slope.array.shape)
-    return asked.formula(inputs={"X": Tensor(x.dtype, np.broadcast_to(x.array, shape)), "slope": slope})
+    shape = np.broadcast_shapes(*(each.array.shape for each in asked.inputs.values()))
+    return asked.formula(inputs=asked.having(X=lambda x: np.broadcast_to(x, shape)))
 
 
 @deviation
@@ -95,13 +95,11 @@ def rounded_twice(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def greatest_without_a_number_that_is_nan(asked: Deviating) -> tuple[Expected, ...]:
     """Max: a NaN that is an operand of one element is passed over."""
-    held = {
-        name: Tensor(each.dtype, np.full_like(each.array, -np.inf))
-        if each.array.size == 1 and np.isnan(each.array).all()
-        else each
-        for name, each in asked.inputs.items()
-    }
-    return asked.formula(inputs=held)
+
+    def passed_over(x: Array) -> Array:
+        return np.full_like(x, -np.inf) if x.size == 1 and np.isnan(x).all() else x
+
+    return asked.formula(inputs=asked.having(**dict.fromkeys(asked.inputs, passed_over)))
 
 
 @deviation
@@ -253,12 +251,11 @@ def shrinks_in_float32(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def beginning_of_slope(asked: Deviating) -> tuple[Expected, ...]:
     """PRelu: of a slope that is wider than X what begins where X does."""
-    x, slope = asked.inputs["X"], asked.inputs["slope"]
-    held = slope.array
-    while held.ndim > x.array.ndim:
+    shape, held = asked.inputs["X"].array.shape, asked.inputs["slope"].array
+    while held.ndim > len(shape):
         held = held[0]
-    held = held[tuple(map(slice, x.array.shape[x.array.ndim - held.ndim :]))]
-    return asked.formula(inputs={"X": x, "slope": Tensor(slope.dtype, held)})
+    held = held[tuple(map(slice, shape[len(shape) - held.ndim :]))]
+    return asked.formula(inputs=asked.having(slope=held))
 
 
 @deviation
@@ -271,9 +268,7 @@ def nan_above_every_alpha(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def positive_part_for_nan(asked: Deviating) -> tuple[Expected, ...]:
     """Celu: where the formula gives NaN, the positive part of X, as what is greater or less of NaN and 0 is 0."""
-    found, x = asked.approx(), asked.inputs["X"]
-    value = np.where(np.isnan(found.value), np.fmax(decode(*x), 0), found.value)
-    return (Approx(found.dtype, value, found.bound),)
+    return (without_nan(asked.approx(), np.fmax(decode(*asked.inputs["X"]), 0)),)
 
 
 @deviation
@@ -312,11 +307,8 @@ def remainder_by_division(asked: Deviating) -> tuple[Expected, ...]:
     near = (np.maximum(a, quotient) >= form.largest * (1 - 2.0**-21)) & (quotient < form.overflow * 4)
     undefined = ~np.isfinite(a) | ~np.isfinite(b) | (b == 0)
     value = np.where(undefined, np.nan, np.where(beyond, -np.copysign(np.inf, signed[0]), found.value))
-    return (
-        Approx(
-            found.dtype, value, np.where(undefined, 0.0, np.where(near, np.inf, np.where(beyond, 0.0, bound)))
-        ),
-    )
+    bound = np.where(undefined, 0.0, np.where(near, np.inf, np.where(beyond, 0.0, bound)))
+    return (Approx(found.dtype, value, bound),)
 
 
 @deviation
@@ -328,10 +320,6 @@ def saturates_as_signed(asked: Deviating) -> tuple[Expected, ...]:
     limits = np.iinfo(DTYPES[to].storage)
     bits = asked.inputs["input"].array.astype(np.int64).astype(np.int32 if limits.min else np.uint32)
     return (Exact(Tensor(to, np.clip(bits, limits.min, limits.max).astype(DTYPES[to].storage))),)
-
-
-# What the operator's formula makes of a call, whatever rule the call breaks.
-changed("by_its_own_formula")
 
 
 @deviation
@@ -354,21 +342,14 @@ def power_cut_off(asked: Deviating) -> tuple[Expected, ...]:
     x = asked.inputs["X"]
     found = _by_logarithm(asked, Tensor("float32", x.array.astype(np.float32)))
     limits = np.iinfo(DTYPES[x.dtype].storage)
-    return (
-        OneOf(
-            tuple(
-                Tensor(x.dtype, np.clip(np.trunc(each), limits.min, limits.max).astype(x.array.dtype))
-                for each in neighbours(found)
-            )
-        ),
-    )
+    held = [np.clip(np.trunc(each), limits.min, limits.max) for each in neighbours(found)]
+    return (OneOf(tuple(Tensor(x.dtype, each.astype(x.array.dtype)) for each in held)),)
 
 
 @deviation
 def zero_for_nan(asked: Deviating) -> tuple[Expected, ...]:
     """0 where the formula gives NaN, as what is greater of NaN and 0 is 0."""
-    found = asked.approx()
-    return (Approx(found.dtype, np.nan_to_num(found.value, posinf=np.inf, neginf=-np.inf), found.bound),)
+    return (without_nan(asked.approx(), 0.0),)
 
 
 def _by_logarithm(asked: Deviating, base: Tensor | None = None) -> Approx:

@@ -121,13 +121,9 @@ def shorter_shape_with_leading_1s(asked: Deviating) -> tuple[Expected, ...]:
     """GatherElements of different ranks: the shorter shape has 1s before it; the output has the shape of indices."""
     data, indices = asked.inputs["data"], asked.inputs["indices"]
     rank = max(data.array.ndim, indices.array.ndim)
-    found = asked.exact(
-        inputs={
-            name: Tensor(each.dtype, each.array.reshape((1,) * (rank - each.array.ndim) + each.array.shape))
-            for name, each in asked.inputs.items()
-        },
-        axis=asked.call.parameter("axis") % data.array.ndim + rank - data.array.ndim,
-    )
+    axis = asked.call.parameter("axis") % data.array.ndim + rank - data.array.ndim
+    leading = dict.fromkeys(asked.inputs, lambda x: x.reshape((1,) * (rank - x.ndim) + x.shape))
+    found = asked.exact(inputs=asked.having(**leading), axis=axis)
     return (Exact(Tensor(found.dtype, found.tensor.array.reshape(indices.array.shape))),)
 
 

@@ -12,7 +12,15 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
-from harness.operators.deviations.base import Deviating, changed, deviation, neighbours, overflowing, register
+from harness.operators.deviations.base import (
+    Deviating,
+    changed,
+    deviation,
+    neighbours,
+    overflowing,
+    register,
+    without_nan,
+)
 from harness.operators.normalization.softmaxes import FLATTENING
 
 
@@ -57,7 +65,7 @@ def leaky_zero_for_nan(asked: Deviating) -> tuple[Expected, ...]:
     """LeakyRelu: 0 for NaN."""
     (found,) = _given(asked)
     assert isinstance(found, Approx)
-    return (Approx(found.dtype, np.where(np.isnan(found.value), 0.0, found.value), found.bound),)
+    return (without_nan(found, 0.0),)
 
 
 @deviation

@@ -47,10 +47,6 @@ def int_max_ends_before_the_first(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(inputs={**asked.inputs, "ends": Tensor("int64", held)})
 
 
-# NonZero: a scalar is a vector of one element.
-changed("places_of_a_vector", {"X": lambda x: x.reshape(-1)})
-
-
 @deviation
 def parts_without_their_axis(asked: Deviating) -> tuple[Expected, ...]:
     """SplitToSequence: parts of one lose their dimension, though split is given."""

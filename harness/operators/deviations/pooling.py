@@ -55,12 +55,8 @@ def greatest_above_the_lowest(asked: Deviating) -> tuple[Expected, ...]:
 def _before(found: Expected, lost: NDArray[np.bool_], before: int, plane: int) -> Expected:
     assert isinstance(found, OneOf)
     planes = np.arange(lost.shape[0] * lost.shape[1]).reshape(*lost.shape[:2], *(1,) * (lost.ndim - 2))
-    return OneOf(
-        tuple(
-            Tensor(each.dtype, np.where(lost, planes * plane - before, each.array))
-            for each in found.candidates
-        )
-    )
+    places = [np.where(lost, planes * plane - before, each.array) for each in found.candidates]
+    return OneOf(tuple(Tensor(found.dtype, each) for each in places))
 
 
 def _same(asked: Deviating, extents: tuple[int, ...], least: float = -inf) -> tuple[Expected, ...]:
@@ -212,27 +208,24 @@ changed("half_pixel", **_HALF_PIXEL)
 @deviation
 def negative_pads_cut_off(asked: Deviating) -> tuple[Expected, ...]:
     """Pooling: a pad below 0 cuts elements off."""
-    x, pads = asked.inputs["X"], asked.call.parameter("pads")
+    x, pads = asked.inputs["X"].array, asked.call.parameter("pads")
     begins, ends = np.split(np.array((0, 0, *pads[: len(pads) // 2], 0, 0, *pads[len(pads) // 2 :])), 2)
     kept = tuple(
         slice(max(0, -begin), extent + min(0, end))
-        for begin, end, extent in zip(begins, ends, x.array.shape, strict=True)
+        for begin, end, extent in zip(begins, ends, x.shape, strict=True)
     )
-    return asked.formula(
-        inputs={"X": Tensor(x.dtype, x.array[kept])}, pads=tuple(max(0, pad) for pad in pads)
-    )
+    return asked.formula(inputs=asked.having(X=x[kept]), pads=tuple(max(0, pad) for pad in pads))
 
 
 @deviation
 def last_batch_for_others(asked: Deviating) -> tuple[Expected, ...]:
     """RoiAlign and MaxRoiPool: a batch that is not there is taken for the last."""
     last = len(asked.inputs["X"].array) - 1
-    inputs = dict(asked.inputs)
     if asked.operator.name == "MaxRoiPool":
-        rois = inputs["rois"].array.copy()
+        rois = asked.inputs["rois"].array.copy()
         rois[:, 0] = _batches(rois[:, 0], last)
-        return asked.formula(inputs={**inputs, "rois": Tensor(inputs["rois"].dtype, rois)})
-    inputs["batch_indices"] = Tensor("int64", _batches(inputs["batch_indices"].array, last))
+        return asked.formula(inputs=asked.having(rois=rois))
+    inputs = asked.having(batch_indices=lambda given: _batches(given, last))
     return asked.formula(inputs=inputs, **(_HALF_PIXEL if asked.call.opset < 16 else {}))
 
 

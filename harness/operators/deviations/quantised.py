@@ -128,12 +128,12 @@ changed("without_zero_point", inputs=lambda asked: asked.lacking("y_zero_point")
 def scales_of_the_third(asked: Deviating) -> tuple[Expected, ...]:
     """QuantizeLinear to 2 bits along the last axis: the first two elements of a byte take scale and zero point of the
     third, or of the last where there is no third."""
-    x = asked.inputs["x"]
-    places = np.arange(x.array.size)
+    x = asked.inputs["x"].array
+    places = np.arange(x.size)
     taken = np.where(places % 4 < 2, np.minimum(places // 4 * 4 + 2, places.size - 1), places)
-    spread_out = {
-        name: Tensor(each.dtype, each.array[taken % each.array.size].reshape(x.array.shape))
-        for name, each in asked.inputs.items()
-        if name != "x"
-    }
-    return asked.formula(inputs={"x": x, **spread_out}, axis=-1, block_size=1)
+
+    def spread_out(values: Array) -> Array:
+        return np.asarray(values[taken % values.size]).reshape(x.shape)
+
+    inputs = asked.having(**dict.fromkeys(asked.lacking("x"), spread_out))
+    return asked.formula(inputs=inputs, axis=-1, block_size=1)

@@ -54,13 +54,6 @@ def scale_of_a_convolution(asked: Deviating) -> tuple[Expected, ...]:
 changed("scale_of_the_product", sc=float(np.float32(0.03) * np.float32(0.07)))
 
 
-# QuantizeLinear in QLinearSoftmax: y = round(x * floor(1 / y_scale)) + y_zero_point
-changed(
-    "whole_reciprocal_scale",
-    {"y_scale": lambda scale: np.asarray(1 / np.floor(1 / scale.astype(np.float32)), scale.dtype)},
-)
-
-
 @deviation
 def quotients_of_a_table(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearSoftmax: y = round(e[x] * floor(1 / y_scale) / sum of e) + y_zero_point in float32, where e[x] = exp((x - max x) *
