@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array, DType
 from harness.model.expected import Approx, Exact, Expected, OfLaw, OneOf
-from harness.model.float_formats import FORMATS, Float64, decode, encode
+from harness.model.float_formats import FORMATS, Float64, bits_of, decode, encode, float_bits
 from harness.model.result import Accuracy, Diff
 
 
@@ -197,7 +197,7 @@ def differing(expected: Tensor, actual: Tensor) -> NDArray[np.bool_]:
         part = "float32" if dtype.itemsize == 8 else "float64"
         pairs = (Tensor(part, _parts(a)), Tensor(part, _parts(b)))
         return np.asarray(differing(*pairs).any(axis=-1))
-    bits = np.asarray(_bits(a, dtype) != _bits(b, dtype))
+    bits = np.asarray(bits_of(a, dtype) != bits_of(b, dtype))
     if dtype.is_float:
         bits &= ~(_is_nan(a, dtype) & _is_nan(b, dtype))
     if dtype.is_minifloat:
@@ -262,33 +262,19 @@ def _parts(array: Array) -> Array:
     return whole.reshape(-1).view(f"f{whole.itemsize // 2}").reshape((*array.shape, 2))
 
 
-def _bits(array: Array, dtype: DType) -> Array:
-    """View elements as unsigned integers of the same width."""
-    return np.ascontiguousarray(array).reshape(-1).view(f"u{dtype.itemsize}").reshape(array.shape)
-
-
-def _magnitude(array: Array, dtype: DType) -> tuple[Array, int]:
-    """Return the bits without the sign, and the bits of infinity."""
-    assert dtype.mantissa is not None
-    width = dtype.itemsize * 8
-    infinity = ((1 << (width - 1 - dtype.mantissa)) - 1) << dtype.mantissa
-    return _bits(array, dtype) & np.array((1 << (width - 1)) - 1, f"u{dtype.itemsize}"), infinity
-
-
 def _is_nan(array: Array, dtype: DType) -> NDArray[np.bool_]:
-    magnitude, infinity = _magnitude(array, dtype)
-    return np.asarray(magnitude > infinity)
+    return float_bits(dtype).are_nan(bits_of(array, dtype))
 
 
 def _is_finite(array: Array, dtype: DType) -> NDArray[np.bool_]:
-    magnitude, infinity = _magnitude(array, dtype)
-    return np.asarray(magnitude < infinity)
+    sign, infinity, _ = float_bits(dtype)
+    return np.asarray((bits_of(array, dtype) & ~sign) < infinity)
 
 
 def _ordered(array: Array, dtype: DType) -> NDArray[np.uint64]:
     """Map floats to unsigned integers in their order: flip all bits of negative ones, the sign bit of the
     others."""
-    bits = _bits(array, dtype).astype(np.uint64)
+    bits = bits_of(array, dtype).astype(np.uint64)
     width = dtype.itemsize * 8
     sign = np.uint64(1 << (width - 1))
     mask = np.uint64((1 << width) - 1)

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array, DType
 
 Float64 = NDArray[np.float64]
 Rounding = Literal["up", "down", "nearest"]
@@ -106,6 +106,36 @@ FORMATS: dict[str, Format] = {
         Format("float64", 53, -1022, 1023),
     )
 }
+
+
+class FloatBits(NamedTuple):
+    """The bits of a binary float as unsigned integers of its width: the sign, infinity, and the quiet bit of NaN."""
+
+    sign: np.unsignedinteger
+    infinity: np.unsignedinteger
+    quiet: np.unsignedinteger
+
+    def are_nan(self, bits: Array) -> NDArray[np.bool_]:
+        """Say of bits which are those of a NaN."""
+        return np.asarray((bits & ~self.sign) > self.infinity)
+
+
+@cache
+def float_bits(entry: DType) -> FloatBits:
+    """Return the bits of a float type."""
+    assert entry.mantissa is not None
+    width = np.dtype(f"u{entry.itemsize}").type
+    sign = 1 << (entry.itemsize * 8 - 1)
+    return FloatBits(
+        width(sign),
+        width((sign - 1) >> entry.mantissa << entry.mantissa),
+        width(1 << (entry.mantissa - 1)),
+    )
+
+
+def bits_of(array: Array, entry: DType) -> Array:
+    """View elements as unsigned integers of the same width."""
+    return np.ascontiguousarray(array).reshape(-1).view(f"u{entry.itemsize}").reshape(array.shape)
 
 
 class Minifloat(NamedTuple):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import DTYPES, DType
+from harness.model.dtypes import DTYPES
+from harness.model.float_formats import bits_of, float_bits
 from harness.model.result import NanBits
 
 
@@ -25,18 +24,17 @@ def nan_bits(expected: Tensor, actual: Tensor) -> NanBits | None:
         return None
     if actual.array.dtype.kind == "f" and not np.count_nonzero(np.isnan(actual.array)):
         return None
-    sign, infinity, quiet = _parts(entry)
-    found = _unsigned(actual, entry.itemsize)
-    are_nan = (found & ~sign) > infinity
+    known, found = float_bits(entry), bits_of(actual.array, entry)
+    are_nan = known.are_nan(found)
     if not np.count_nonzero(are_nan):
         return None
-    wanted = _unsigned(expected, entry.itemsize)
-    both = ((wanted & ~sign) > infinity) & are_nan
+    wanted = bits_of(expected.array, entry)
+    both = known.are_nan(wanted) & are_nan
     if not both.any():
         return None
     wanted, found = wanted[both], found[both]
     kept = int(np.count_nonzero(wanted == found))
-    quieted = int(np.count_nonzero((wanted != found) & (wanted | quiet == found)))
+    quieted = int(np.count_nonzero((wanted != found) & (wanted | known.quiet == found)))
     return NanBits(actual.dtype, kept, quieted, wanted.size - kept - quieted)
 
 
@@ -45,25 +43,5 @@ def signalling(tensor: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]
     entry = DTYPES[tensor.dtype]
     if entry.mantissa is None or not entry.is_float:
         return np.zeros(tensor.array.shape, bool)
-    sign, infinity, quiet = _parts(entry)
-    found = _unsigned(tensor, entry.itemsize)
-    signals = ((found & ~sign) > infinity) & (found & quiet == 0)
-    return np.asarray(signals, bool).reshape(tensor.array.shape)
-
-
-@cache
-def _parts(entry: DType) -> tuple[np.unsignedinteger, np.unsignedinteger, np.unsignedinteger]:
-    """Return the sign bit, infinity and the quiet bit of a float as unsigned integers of its width."""
-    assert entry.mantissa is not None
-    width = np.dtype(f"u{entry.itemsize}").type
-    sign = 1 << (entry.itemsize * 8 - 1)
-    return (
-        width(sign),
-        width((sign - 1) >> entry.mantissa << entry.mantissa),
-        width(1 << (entry.mantissa - 1)),
-    )
-
-
-def _unsigned(tensor: Tensor, itemsize: int) -> np.ndarray[tuple[int, ...], np.dtype[np.unsignedinteger]]:
-    """View elements as unsigned integers of their width."""
-    return np.ascontiguousarray(tensor.array).reshape(-1).view(f"u{itemsize}")
+    known, found = float_bits(entry), bits_of(tensor.array, entry)
+    return np.asarray(known.are_nan(found) & (found & known.quiet == 0), bool)

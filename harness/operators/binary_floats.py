@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.dtypes import DTYPES, Array
-from harness.model.float_formats import encode
+from harness.model.float_formats import encode, float_bits
 
 
 def decode_bfloat16(bits: Array) -> NDArray[np.float32]:
@@ -58,18 +58,20 @@ def special_patterns(dtype: str) -> Array:
 @lru_cache(maxsize=64)
 def patterns_of(kind: str, dtype: str) -> Array:
     """Return the special patterns that are `nans`, `infinities`, `subnormals` or `zeros`."""
+    return np.asarray(special_patterns(dtype)[sorts(dtype)[kind]])
+
+
+def sorts(dtype: str) -> dict[str, NDArray[np.bool_]]:
+    """Say which special patterns are `nans`, `infinities`, `subnormals` or `zeros`."""
     _, mantissa, unsigned = _layout(dtype)
-    patterns = special_patterns(dtype)
-    bits = patterns.view(unsigned)
-    magnitude = bits & np.array(~(1 << (bits.itemsize * 8 - 1)) & ((1 << bits.itemsize * 8) - 1), bits.dtype)
-    infinity = int(special_patterns(dtype).view(unsigned)[12])
-    holds = {
+    sign, infinity, _ = float_bits(DTYPES[dtype])
+    magnitude = special_patterns(dtype).view(unsigned) & ~sign
+    return {
         "nans": magnitude > infinity,
         "infinities": magnitude == infinity,
         "subnormals": (magnitude != 0) & (magnitude < 1 << mantissa),
         "zeros": magnitude == 0,
     }
-    return np.asarray(patterns[holds[kind]])
 
 
 @lru_cache(maxsize=8)

@@ -29,7 +29,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array, DType, Limits
 from harness.model.float_formats import encode, minifloat_values
 from harness.operators.base import Entropy, Shape, value_kinds
-from harness.operators.binary_floats import special_patterns
+from harness.operators.binary_floats import sorts, special_patterns
 
 _KINDS = (
     "ordinary", "integers", "unit", "positive", "normal", "specials", "nans", "subnormal", "fine", "close",
@@ -129,16 +129,10 @@ def _normal(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
 
 @lru_cache(maxsize=32)
 def _listed(dtype: str, nans: bool, subnormals: bool) -> Array:
-    entry = DTYPES[dtype]
-    assert entry.mantissa is not None
-    patterns = special_patterns(dtype)
-    bits = patterns.view(f"u{entry.itemsize}")
-    magnitude = bits & np.array((1 << (entry.itemsize * 8 - 1)) - 1, bits.dtype)
-    infinity = ((1 << (entry.itemsize * 8 - 1 - entry.mantissa)) - 1) << entry.mantissa
-    is_subnormal = (magnitude != 0) & (magnitude < (1 << entry.mantissa))
+    patterns, held = special_patterns(dtype), sorts(dtype)
     if subnormals:
-        return np.asarray(patterns[is_subnormal | (magnitude == 0)])
-    return np.asarray(patterns[~is_subnormal & (nans | (magnitude <= infinity))])
+        return np.asarray(patterns[held["subnormals"] | held["zeros"]])
+    return np.asarray(patterns[~held["subnormals"] & (nans | ~held["nans"])])
 
 
 def _ordinary(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
