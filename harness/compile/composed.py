@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from harness.compile.protos import PRODUCER, UNTESTED, attribute, encoded, pad, tensor_proto, value_info
 from harness.compile.sequences import lifted
@@ -149,7 +149,7 @@ def _subgraph(graph: FilledGraph, operator: str, opset: int, name: str) -> Graph
     except for values that the operator itself supplies."""
     fed = FED.get(operator, ())
     inputs = [
-        value_info(each, *fed[n], "static") if n < len(fed) else _declared(graph, each)
+        value_info(each, *fed[n], "static") if n < len(fed) else value_info(each, graph.types.get(each))
         for n, each in enumerate(graph.inputs)
     ]
     initializers = {} if graph.constants_are_nodes else graph.constants
@@ -157,16 +157,8 @@ def _subgraph(graph: FilledGraph, operator: str, opset: int, name: str) -> Graph
         _nodes(graph, opset, f"{name}_"),
         name,
         inputs,
-        [_declared(graph, each) for each in graph.outputs],
+        [value_info(each, graph.types.get(each)) for each in graph.outputs],
         [tensor_proto(each, tensor) for each, tensor in initializers.items()],
-    )
-
-
-def _declared(graph: FilledGraph, name: str) -> ValueInfoProto:
-    return (
-        value_info(name, graph.types[name], (), "undeclared")
-        if name in graph.types
-        else ValueInfoProto(name=name)
     )
 
 

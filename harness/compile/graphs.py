@@ -215,11 +215,10 @@ def _value_info(name: str, dtype: str, rank: int | None) -> ValueInfoProto:
 
 
 def _node(node: Node) -> NodeProto:
-    if node.value is not None:
-        return helper.make_node(
-            node.operator, list(node.inputs), [node.output], value=tensor_proto(node.output, node.value)
-        )
     made = helper.make_node(node.operator, list(node.inputs), [node.output])
+    if node.value is not None:
+        made.attribute.append(helper.make_attribute("value", tensor_proto(node.output, node.value)))
+        return made
     known = operator_schema(node.operator, latest_opset()).attributes
     made.attribute.extend(
         attribute(name, value, known[name].type) for name, value in sorted(node.attributes.items())

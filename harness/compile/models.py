@@ -319,10 +319,7 @@ def single_model(
             for name, each in given.items()
             if name not in constants
         ],
-        [
-            value_info(name, known[name], (), "undeclared") if name in known else ValueInfoProto(name=name)
-            for name in outputs
-        ],
+        [value_info(name, known.get(name)) for name in outputs],
         [tensor_proto(name, given[name]) for name in given if name in constants],
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in model.opsets.items()]

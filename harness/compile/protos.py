@@ -46,8 +46,13 @@ def tensor_proto(name: str, tensor: Tensor) -> TensorProto:
     return proto
 
 
-def value_info(name: str, dtype: str, shape: Sequence[int], shapes: str) -> onnx.ValueInfoProto:
-    """Return the declaration of a value whose shape is `static`, symbolic with a name for each dimension, or `undeclared`."""
+def value_info(
+    name: str, dtype: str | None, shape: Sequence[int] = (), shapes: str = "undeclared"
+) -> onnx.ValueInfoProto:
+    """Return the declaration of a value whose shape is `static`, symbolic with a name for each dimension, or `undeclared`;
+    of an element type that is not known the name alone."""
+    if dtype is None:
+        return onnx.ValueInfoProto(name=name)
     dimensions: list[int | str] | None = None
     if shapes != "undeclared":
         dimensions = [extent if shapes == "static" else f"{name}_{n}" for n, extent in enumerate(shape)]
