@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.float_formats import Float64
-from harness.operators.bounded.number import Bounded, implements, number, shared
+from harness.operators.bounded.number import Bounded, implements, number, same, shared, unknown_infinite
 
 
 def _rule(function: Callable[..., Any]) -> Callable[..., Bounded]:
@@ -47,9 +47,8 @@ def where(condition: Any, x: Any, y: Any) -> Bounded:
     """Choose by a plain condition, which no error can change."""
     if isinstance(condition, Bounded):
         raise TypeError("a condition with a bound decides nothing")
-    arithmetic = shared((x, y))
-    a, b = (part if isinstance(part, Bounded) else number(part, arithmetic) for part in (x, y))
-    return Bounded(np.where(condition, a.value, b.value), np.where(condition, a.error, b.error), arithmetic)
+    x, y = same(x, y)
+    return Bounded(np.where(condition, x.value, y.value), np.where(condition, x.error, y.error), x.arithmetic)
 
 
 @implements(np.pad)
@@ -74,16 +73,12 @@ def split(x: Bounded, sections: Any, axis: int = 0) -> list[Bounded]:
 def choose(x: Bounded, cut: float, below: Bounded, above: Bounded) -> Bounded:
     """Take `below` where x < cut and `above` elsewhere; where an implementation's x may lie on either side,
     both results are admissible."""
-    with np.errstate(all="ignore"):
-        low = x.value < cut
-        value = np.where(low, below.value, above.value)
-        error = np.where(low, below.error, above.error)
-        open_ = (x.error > 0) & (np.abs(x.value - cut) <= x.error)
-        other = np.maximum(
-            np.abs(below.value - value) + below.error, np.abs(above.value - value) + above.error
-        )
-        error = np.where(open_, np.where(np.isnan(other), np.inf, other), error)
-    return Bounded(value, np.asarray(error), x.arithmetic)
+    low = x.value < cut
+    value = np.where(low, below.value, above.value)
+    error = np.where(low, below.error, above.error)
+    open_ = (x.error > 0) & (np.abs(x.value - cut) <= x.error)
+    other = np.maximum(np.abs(below.value - value) + below.error, np.abs(above.value - value) + above.error)
+    return Bounded(value, np.where(open_, unknown_infinite(other), error), x.arithmetic)
 
 
 reshape = _rule(np.reshape)

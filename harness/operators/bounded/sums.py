@@ -48,6 +48,12 @@ def _units(arithmetic: Arithmetic) -> float:
     return 2 * arithmetic.operations * arithmetic.accumulator.unit
 
 
+def _lost(arithmetic: Arithmetic) -> float:
+    """Return the most that one operation of the accumulator loses by underflow."""
+    held = arithmetic.accumulator
+    return held.smallest_normal if arithmetic.accumulator_flush else held.quantum
+
+
 def _total(
     value: Float64,
     spread: Float64,
@@ -64,9 +70,8 @@ def _total(
     most = greatest(size)
     own = np.zeros(value.shape)
     if x.errs:
-        lost = x.accumulator.smallest_normal if x.accumulator_flush else x.accumulator.quantum
         own = np.asarray(gamma(count, _units(x)) * size)
-        own += count * lost
+        own += count * _lost(x)
         reach = spread + own
         if not 2 * (most + greatest(reach)) < _limit(x):
             spread = np.where(_hidden(value, reach, size, x), np.inf, spread)
@@ -218,9 +223,8 @@ def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
     own, reference = np.zeros(value.shape), gamma(max(count - 1, 0), REFERENCE.unit) * most
     if a.errs:
         own = gamma(max(count - 1, 0), _units(a)) * most
-        lost = a.accumulator.smallest_normal if a.accumulator_flush else a.accumulator.quantum
-        own = own + np.where(small < a.accumulator.smallest_normal, count * lost * large, 0.0)
-        limit = min(a.accumulator.overflow, np.finfo(np.float64).max)
+        own = own + np.where(small < a.accumulator.smallest_normal, count * _lost(a) * large, 0.0)
+        limit = _limit(a)
         spread = np.where(
             (large >= limit) & (least * (1 - 2.0**-20) < limit) & np.isfinite(value), np.inf, spread
         )
@@ -231,9 +235,7 @@ def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
     result = settle(
         value, np.asarray(spread), a, np.where(nonfinite, 0.0, own + reference), 0.0, np.asarray(nonfinite)
     )
-    integers = np.asarray(whole(x).all(**kept)) & (
-        np.maximum(size, 1.0).prod(**kept) <= 1 / max(a.accumulator.unit, a.form.unit)
-    )
+    integers = np.asarray(whole(x).all(**kept)) & (large <= 1 / max(a.accumulator.unit, a.form.unit))
     return _rounded(Bounded(result.value, np.where(integers, 0.0, result.error), a), integers | (count <= 1))
 
 

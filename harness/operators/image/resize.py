@@ -45,11 +45,11 @@ def formula(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Expect
     """Resize by the formulas above."""
     x, a = inputs["X"], arithmetic(name, "float32")
     how = mode(call)
-    resized = [(n, axis) for n, axis in enumerate(axes(call)) if not axis.kept]
-    places = {n: coordinates(how, axis, a) for n, axis in resized}
+    resized = {n: axis for n, axis in enumerate(axes(call)) if not axis.kept}
+    places = {n: coordinates(how, axis, a) for n, axis in resized.items()}
     if call.attributes.get("mode", "nearest") == "nearest":
-        return (_nearest(call, x, dict(resized), places),)
-    return (_averaged(call, x, dict(resized), places, a),)
+        return (_nearest(call, x, resized, places),)
+    return (_averaged(call, x, resized, places, a),)
 
 
 def _nearest(

@@ -177,17 +177,13 @@ def _every(call: Call, values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 _SCALES = ((2.0,), (0.5,), (1.5, 2.0), (1.0, 3.0), (0.6, 0.8), (2.5, 1.2), (0.5, 1.75, 2.0), (1.0,))
+_WHOLE_SCALES = ((2.0,), (3.0,), (1.0, 2.0), (4.0, 1.0, 3.0), (1.0,))
 
 
 def every_scale(call: Call) -> Iterable[tuple[float, ...]]:
     """2; 1/2; others for each axis, larger, smaller and mixed; 1."""
-    if call.opset < 11:
-        return list(
-            dict.fromkeys(
-                _every(call, each) for each in ((2.0,), (3.0,), (1.0, 2.0), (4.0, 1.0, 3.0), (1.0,))
-            )
-        )
-    return list(dict.fromkeys(_every(call, each) for each in _SCALES))
+    tried = _SCALES if call.opset > 10 else _WHOLE_SCALES
+    return list(dict.fromkeys(_every(call, each) for each in tried))
 
 
 def every_size(call: Call) -> Iterable[tuple[int, ...]]:

@@ -157,9 +157,8 @@ def _unlike_labels(call: Call) -> str | None:
     (end, keys), (_, values) = _given(call, "keys"), _given(call, "values")
     if (keys.dtype if end == "tensor" else _LABELS[end]) != call.first.dtype:
         return "keys have the type of X"
-    return (
-        None if len(listed_tensor(keys)) == len(listed_tensor(values)) else "keys and values have one length"
-    )
+    paired = len(listed_tensor(keys)) == len(listed_tensor(values))
+    return None if paired else "keys and values have one length"
 
 
 def label_encoder(X: Array, call: Call) -> Array:
@@ -308,11 +307,8 @@ class _Features(Conditioned):
         if len({shape[0] if shape[1:] else 1 for shape in call.shapes}) > 1:
             return "inputs have equally many rows"
         said = call.attributes.get("inputdimensions")
-        return (
-            None
-            if said in (None, tuple(shape[-1] for shape in call.shapes))
-            else "inputdimensions has the size of each input"
-        )
+        fitting = said in (None, tuple(shape[-1] for shape in call.shapes))
+        return None if fitting else "inputdimensions has the size of each input"
 
     def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape that the formula gives."""
@@ -341,11 +337,9 @@ def _cannot_classify(call: Call) -> str | None:
         and rho == pairs
         and len(a) in (0, pairs)
     )
-    return (
-        unlike_kernel(call)
-        if fitting
-        else "attributes have the sizes that classes, vectors and columns give them"
-    )
+    if not fitting:
+        return "attributes have the sizes that classes, vectors and columns give them"
+    return unlike_kernel(call)
 
 
 def _one_given(call: Call, *names: str) -> str | None:
@@ -358,15 +352,19 @@ def _unlike_categories(call: Call) -> str | None:
     return None if len(ints) == len(texts) else "cats_int64s has the length of cats_strings"
 
 
+def _of_classes(integers: str) -> Callable[[Call], tuple[str, str]]:
+    """Return what tells the types of labels, or keys, and of numbers; `integers` is the attribute of those that are
+    no texts."""
+    return lambda call: ("int64" if call.attributes.get(integers) else "string", "float32")
+
+
 def _classifier(
     name: str, integers: str, oracle: Oracle, rule: Callable[[Call], str | None] = lambda _: None
 ) -> Operator:
-    """Make an operator of labels and scores; `integers` is the attribute of labels that are no texts."""
-    types = lambda call: ("int64" if call.attributes.get(integers) else "string", "float32")  # noqa: E731
-    family = Dimensioned("X: N C", "N; N E", types=types, count=2)
+    """Make an operator of labels and scores."""
     return Operator(
         f"ai.onnx.ml.{name}",
-        family,
+        Dimensioned("X: N C", "N; N E", types=_of_classes(integers), count=2),
         oracle,
         lambda call: _one_given(call, integers, "classlabels_strings") or rule(call),
         outputs=lambda call: (call.first.shape[:1], (call.first.shape[0], len(classes_of(call, integers)))),
@@ -502,10 +500,7 @@ _OPERATORS = (
             rule=lambda n, call: (
                 None if len(classes_of(call, "classlabels_int64s")) == n["C"] else "as many columns as keys"
             ),
-            types=lambda call: (
-                "int64" if call.attributes.get("classlabels_int64s") else "string",
-                "float32",
-            ),
+            types=_of_classes("classlabels_int64s"),
             count=2,
         ),
         moved(zip_map),

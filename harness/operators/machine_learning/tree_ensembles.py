@@ -169,13 +169,8 @@ def unlike_trees(call: Call) -> str | None:
     ]
     if not all(0 <= n < columns(call) for n in compared):
         return "X has the features that nodes compare"
-    of = (
-        "leaf"
-        if "leaf_targetids" in call.attributes
-        else "class"
-        if "class_ids" in call.attributes
-        else "target"
-    )
+    named = {"leaf_targetids": "leaf", "class_ids": "class"}
+    of = next((each for key, each in named.items() if key in call.attributes), "target")
     keys = ("targetids", "weights") if of == "leaf" else ("treeids", "nodeids", "ids", "weights")
     if len({len(numbers_of(call, f"{of}_{key}")) for key in keys}) > 1:
         return "attributes of leaves have one length"
@@ -189,8 +184,5 @@ def unlike_trees(call: Call) -> str | None:
     ids = get(f"{of}_{keys[-2]}", ())
     if not 0 <= min(ids, default=0) <= max(ids, default=0) < max(targets, 1):
         return "a weight is of one of the targets"
-    return (
-        None
-        if len(numbers_of(call, "base_values")) in (0, targets)
-        else "base_values has the size of the targets"
-    )
+    fitting = len(numbers_of(call, "base_values")) in (0, targets)
+    return None if fitting else "base_values has the size of the targets"
