@@ -52,11 +52,9 @@ def compare(
     if isinstance(expected, OfLaw):
         size, wrong = actual.array.size, expected.judge(actual, outputs)
         return OutputComparison(None if wrong is None else Diff(None, size, size, None, expected.says, wrong))
-    return (
-        _within(expected, actual)
-        if isinstance(expected, Approx)
-        else OutputComparison(_among(expected, actual))
-    )
+    if isinstance(expected, Approx):
+        return _within(expected, actual)
+    return OutputComparison(_among(expected, actual))
 
 
 def _against(expected: Tensor, actual: Tensor) -> Diff | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor
 from harness.model.diff import NO_DISTANCE, differing, distances, errors
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
+from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS, MINIFLOATS, Float64, decode, minifloat_values
 
 WORDS = ("NaN", "inf", "-inf", "lowest", "largest", "subnormal")
@@ -26,11 +26,7 @@ class WrongElements:
 
     def __init__(self, expected: Expected, actual: Tensor) -> None:
         self.dtype = actual.dtype
-        candidates = (
-            expected.candidates
-            if isinstance(expected, OneOf)
-            else (expected.tensor if isinstance(expected, Exact) else nearest(expected),)
-        )
+        candidates = expected.candidates if isinstance(expected, OneOf) else (nearest(expected),)
         if isinstance(expected, Approx):
             apart, wrong = errors(expected, actual)
             self._bound: Float64 | None = expected.bound[wrong]

@@ -78,11 +78,7 @@ class Conditioned(Computing):
             chosen: Array = about + steps / parts if entry.is_float else 100 + steps
         else:
             sign = 1.0 - 2.0 * (raw >> 16 & 1)
-            chosen = (
-                sign * (1 + (raw % 9 - 4.0) / 128)
-                if entry.is_float
-                else np.abs(sign)
-                if dtype.startswith("u")
-                else sign
-            )
+            if dtype.startswith("u"):
+                sign = np.abs(sign)
+            chosen = sign * (1 + (raw % 9 - 4.0) / 128) if entry.is_float else sign
         return encode(dtype, chosen).reshape(shape)

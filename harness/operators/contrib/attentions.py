@@ -73,13 +73,9 @@ def padding(mask: Array | None, call: Call, queries: int, keys: int) -> Any:
     if mask.ndim == 1:
         ends, starts = mask[:batch, None], mask[batch : 2 * batch, None] if len(mask) > batch else 0
         mask = (at < ends) & (at >= starts)
-    shown = (
-        mask[:, None, None]
-        if mask.ndim == 2
-        else mask[:, None]
-        if mask.ndim == 3
-        else mask[:, :, keys - queries : keys, :keys]
-    )
+    if mask.ndim == 4:
+        mask = mask[:, :, keys - queries : keys, :keys]
+    shown = np.expand_dims(mask, tuple(range(1, 5 - mask.ndim)))
     return np.where(shown == 0, float(call.parameter("mask_filter_value", FILTER)), 0.0)
 
 

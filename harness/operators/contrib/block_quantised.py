@@ -113,11 +113,8 @@ def _cannot_multiply(n: Dimensions, call: Call) -> str | None:
     )
     if not packed:
         return "zero points are packed, or of the type of A one for each block"
-    return (
-        None
-        if zero is None or zero.dtype in ("uint8", call.first.dtype)
-        else "zero points are packed or of the type of A"
-    )
+    typed = zero is None or zero.dtype in ("uint8", call.first.dtype)
+    return None if typed else "zero points are packed or of the type of A"
 
 
 def _cannot_gather(n: Dimensions, call: Call) -> str | None:

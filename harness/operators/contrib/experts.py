@@ -129,11 +129,9 @@ def _weights(packed: Array, scales: Bounded, zero: Array | None, call: Call) -> 
         block = q.shape[-1] if scales.ndim == 2 else call.parameter("block_size")
         return blockwise(each[..., None] if each.ndim == 2 else each, block, q.shape[-1])
 
-    shift = (
-        np.full(scales.shape, 1 << bits - 1)
-        if zero is None
-        else unpacked(zero, bits)[..., : scales.shape[-1]]
-    )
+    shift = np.full(scales.shape, 1 << bits - 1)
+    if zero is not None:
+        shift = unpacked(zero, bits)[..., : scales.shape[-1]]
     found: Bounded = wide(scales) * (q - wide(shift)).astype(float)
     return found
 
@@ -186,11 +184,9 @@ def _cannot(n: Dimensions, call: Call) -> str | None:
     rank = 3 if n.get("block_size", 0) else 2
     apart = (f"fc{m}_{part}" for m in (1, 2, 3) for part in ("scales", "zero_points"))
     ranks = {len(call.inputs[name].shape) for name in apart if name in call.inputs}
-    return (
-        None
-        if ranks <= {rank}
-        else "a scale and a zero point for each row, or with block_size for each block"
-    )
+    if not ranks <= {rank}:
+        return "a scale and a zero point for each row, or with block_size for each block"
+    return None
 
 
 UNLIKE = (Chosen("unlike", lambda raw, _: np.argsort(np.argsort(raw, axis=-1), axis=-1) / 4.0 - 1),)

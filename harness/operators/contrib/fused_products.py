@@ -141,11 +141,9 @@ class FusedProducts(Products):
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Those of products."""
-        return (
-            (call.first.shape,)
-            if self.broken_rule(operator, call)
-            else super().output_shapes(operator, _of(call, _seen(call)))
-        )
+        if self.broken_rule(operator, call):
+            return (call.first.shape,)
+        return super().output_shapes(operator, _of(call, _seen(call)))
 
     def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """That of products with a factor; what is transposed or activated is more than one call."""
@@ -182,11 +180,9 @@ class FusedConvolving(Convolving):
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Derive the shapes of W, B and Z."""
-        return (
-            self.output_shapes(operator, call)[0]
-            if name == "Z"
-            else super().shape(operator, name, relation, call)
-        )
+        if name == "Z":
+            return self.output_shapes(operator, call)[0]
+        return super().shape(operator, name, relation, call)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of convolutions, and the shape of Z."""

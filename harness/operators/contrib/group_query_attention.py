@@ -282,11 +282,7 @@ OPERATORS = (
                 "O": lambda n: n["num_heads"] * n["H"],
                 "R": lambda n: n["H"] // 2,
                 "A": lambda n: n.get("total_sequence_length", n["P"] + n["S"]),
-                "T": lambda n: (
-                    max(n["P"], n["total_sequence_length"])
-                    if "total_sequence_length" in n
-                    else n["P"] + n["S"]
-                ),
+                "T": lambda n: max(n["P"], n.get("total_sequence_length", n["P"] + n["S"])),
                 "rows": lambda n: n["P"] if n["sliding_window_cache"] else n["T"],
             },
             _no_groups,

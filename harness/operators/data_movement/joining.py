@@ -128,11 +128,9 @@ class Joining(Moving):
         if others == "lower":
             return (first,) + (first[1:],) * (count - 1)
         if others == "unlike":
-            return (
-                None
-                if len(first) == 1
-                else (first,) + (tuple(n + (d != axis) for d, n in enumerate(first)),) * (count - 1)
-            )
+            if len(first) == 1:
+                return None
+            return (first,) + (tuple(n + (d != axis) for d, n in enumerate(first)),) * (count - 1)
         along = {"same": (first[axis], 0), "none": (0, 0), "one": (1, 0), "more": (first[axis], 1)}[
             str(others)
         ]
@@ -147,13 +145,9 @@ class Joining(Moving):
             return 1
         given = call.parameter("split")
         parts = call.attributes.get("num_outputs")
-        return (
-            max(1, len(given))
-            if given is not None
-            else parts
-            if isinstance(parts, int) and 0 < parts < 64
-            else 2
-        )
+        if given is not None:
+            return max(1, len(given))
+        return parts if isinstance(parts, int) and 0 < parts < 64 else 2
 
 
 JOINING = Joining()

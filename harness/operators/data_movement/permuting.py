@@ -55,11 +55,8 @@ def trilu(input: Array, upper: int, k: Array | None = None) -> Array:
 
 def _cannot_transpose(call: Call) -> str | None:
     perm = call.parameter("perm")
-    return (
-        None
-        if perm is None or sorted(perm) == list(range(rank(call)))
-        else "perm is a permutation of 0 to r-1"
-    )
+    fitting = perm is None or sorted(perm) == list(range(rank(call)))
+    return None if fitting else "perm is a permutation of 0 to r-1"
 
 
 def _orders(call: Call) -> Iterable[tuple[int, ...] | None]:

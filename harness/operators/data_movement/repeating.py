@@ -33,11 +33,8 @@ def _cannot_expand(call: Call) -> str | None:
         return "shape has one dimension"
     if any(extent < 0 for extent in shape):
         return "dimensions are not negative"
-    return (
-        None
-        if broadcasting.broadcast((call.first.shape, shape)) is not None
-        else "the shapes can be broadcast"
-    )
+    fitting = broadcasting.broadcast((call.first.shape, shape)) is not None
+    return None if fitting else "the shapes can be broadcast"
 
 
 def _shapes(call: Call) -> Iterable[tuple[int, ...]]:

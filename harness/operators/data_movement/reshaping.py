@@ -116,11 +116,9 @@ def _ones(call: Call) -> Iterable[tuple[int, ...] | None]:
 
 def _cannot_unsqueeze(call: Call) -> str | None:
     axes = call.parameter("axes")
-    return (
-        wrong_axes(call, axes, rank(call) + len(axes))
-        if isinstance(axes, tuple)
-        else "axes has one dimension"
-    )
+    if not isinstance(axes, tuple):
+        return "axes has one dimension"
+    return wrong_axes(call, axes, rank(call) + len(axes))
 
 
 def _places(call: Call) -> Iterable[tuple[int, ...]]:

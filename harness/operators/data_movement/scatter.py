@@ -122,11 +122,8 @@ def _by_reduction(formula: Any) -> Any:
 
 def _unknown_reduction(call: Call) -> str | None:
     since = _REDUCTIONS.get(str(call.attributes.get("reduction", "none")))
-    return (
-        "reduction is none, add, mul, max or min, as far as the version has it"
-        if since is None or call.opset < since
-        else None
-    )
+    known = since is not None and call.opset >= since
+    return None if known else "reduction is none, add, mul, max or min, as far as the version has it"
 
 
 def _combines(call: Call) -> bool:
@@ -219,11 +216,9 @@ class ScatterNDFamily(_Values, GatherNDFamily):
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Indices as GatherND has them; updates have the shape that gathering would give."""
-        return (
-            GatherNDFamily.output_shapes(self, operator, call)[0]
-            if name == "updates"
-            else super().shape(operator, name, relation, call)
-        )
+        if name == "updates":
+            return GatherNDFamily.output_shapes(self, operator, call)[0]
+        return super().shape(operator, name, relation, call)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules of GatherND, and that updates have the shape that gathering would give."""

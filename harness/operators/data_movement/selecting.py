@@ -118,13 +118,11 @@ class Selecting(Computing):
         data, axis = call.first.shape, _axis(call)
         if operator.name == "NonZero":
             return ((len(data), UNKNOWN),)
-        wrong = axis is None or not -len(data) <= axis < len(data)
-        one = (
-            (UNKNOWN,)
-            if wrong or axis is None
-            else (*data[: axis % len(data)], UNKNOWN, *data[axis % len(data) + 1 :])
-        )
-        inverse = int(np.prod(data)) if wrong or axis is None else data[axis]
+        one: Shape = (UNKNOWN,)
+        inverse = int(np.prod(data))
+        if axis is not None and -len(data) <= axis < len(data):
+            one = (*data[: axis % len(data)], UNKNOWN, *data[axis % len(data) + 1 :])
+            inverse = data[axis]
         return (one,) if len(call.outputs) <= 1 else (one, (UNKNOWN,), (inverse,), (UNKNOWN,))
 
 

@@ -61,13 +61,11 @@ def lower(case: Case, call: Call) -> Description:
     for name, given in made.tensors.items():
         if isinstance(given, CallTensor):
             tensors[name] = _tensor(given, rank, layouts.get(name, "packed"), changed.get(name))
+        elif given is None:
+            tensors[name] = None
         else:
-            each_changed = [(each, changed.get(f"{name}.{place}")) for place, each in enumerate(given or ())]
-            tensors[name] = (
-                given
-                if given is None
-                else tuple(_tensor(each, rank, "packed", other) for each, other in each_changed)
-            )
+            each_changed = [(each, changed.get(f"{name}.{place}")) for place, each in enumerate(given)]
+            tensors[name] = tuple(_tensor(each, rank, "packed", other) for each, other in each_changed)
     widest = max(len(tensor.sizes) for _, tensor in made.views())
     members = directml_operator(made.operator).members
     types = {member.name: member.type for member in members}
@@ -112,13 +110,9 @@ def _moved(call: DirectmlCall, key: str, value: Any, by: int) -> Any:
         return _pad(value, len(value) + by, call.per_dimension[key])
     if key not in call.axes:
         return value
-    return (
-        tuple(each + by for each in value)
-        if isinstance(value, tuple)
-        else value + by
-        if value >= 0
-        else value
-    )
+    if isinstance(value, tuple):
+        return tuple(each + by for each in value)
+    return value + by if value >= 0 else value
 
 
 def _member(name: str, kind: str, value: Any) -> Any:
@@ -127,11 +121,9 @@ def _member(name: str, kind: str, value: Any) -> Any:
     for each in value if isinstance(value, tuple) else (value,):
         if kind in ("uint", "uint_array") and each is not None and not 0 <= each < _UINT:
             raise NotExpressible(f"{name} is a UINT and cannot be {each}")
-    return (
-        {key: attribute(each) for key, each in value.items()}
-        if isinstance(value, Mapping)
-        else attribute(value)
-    )
+    if isinstance(value, Mapping):
+        return {key: attribute(each) for key, each in value.items()}
+    return attribute(value)
 
 
 def _tensor(given: CallTensor, rank: int, layout: str, changed: DirectmlTensor | None) -> BufferTensor:

@@ -33,11 +33,9 @@ def erf_of_reals(x: Any) -> Bounded:
 def sign(x: Array) -> Array | Either:
     """Take the sign by the formula above; for -0, which equals 0, it may be a zero of either sign."""
     found = np.sign(x)
-    return (
-        Either(found + found.dtype.type(0), np.where(found == 0, x, found))
-        if found.dtype.kind == "f"
-        else found
-    )
+    if found.dtype.kind != "f":
+        return found
+    return Either(found + found.dtype.type(0), np.where(found == 0, x, found))
 
 
 OPERATORS = (

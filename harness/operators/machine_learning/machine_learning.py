@@ -273,6 +273,15 @@ class _Map(Dimensioned):
         return broken if len(set(keys)) == len(keys) else "the keys of a map are distinct"
 
 
+def _cannot_vectorize(call: Call) -> str | None:
+    if len({each.dtype for each in call.inputs.values()}) < 2:
+        return "keys and values differ in type"
+    fitting = bool(call.attributes.get(f"{call.first.dtype}_vocabulary"))
+    return _one_given(call, "int64_vocabulary", "string_vocabulary") or (
+        None if fitting else "the vocabulary has the type of the keys"
+    )
+
+
 def _not_in_vocabulary(call: Call, keys: Sequence[Any]) -> str | None:
     return None if set(keys) <= set(_vocabulary(call)) else "every key is in the vocabulary"
 
@@ -516,16 +525,7 @@ _OPERATORS = (
             types=lambda call: (call.inputs["X_values"].dtype,),
         ),
         decided(dict_vectorizer),
-        lambda call: (
-            "keys and values differ in type"
-            if len({each.dtype for each in call.inputs.values()}) < 2
-            else _one_given(call, "int64_vocabulary", "string_vocabulary")
-            or (
-                None
-                if call.attributes.get(f"{call.first.dtype}_vocabulary")
-                else "the vocabulary has the type of the keys"
-            )
-        ),
+        _cannot_vectorize,
         outputs=lambda call: ((len(_vocabulary(call)),),),
         options=_not_in_vocabulary,
     ),

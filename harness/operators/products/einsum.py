@@ -137,11 +137,8 @@ class Summing(Computing):
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Terms that are not those of the operands."""
-        return (
-            None
-            if Equation(call.parameter("equation"), call.shapes).fits
-            else "the terms of the equation fit the operands"
-        )
+        fitting = Equation(call.parameter("equation"), call.shapes).fits
+        return None if fitting else "the terms of the equation fit the operands"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The extents of the output-term."""

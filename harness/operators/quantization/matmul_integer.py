@@ -91,14 +91,10 @@ def _zero_tensor(call: Call, name: str, *, rows: bool) -> CallTensor | None:
     given = call.inputs.get(name)
     if given is None:
         return None
-    shape = (
-        given.shape
-        if len(given.shape) > 1
-        else (*given.shape, 1)
-        if rows and given.shape
-        else (1, *given.shape)
-    )
-    return CallTensor(name, given.dtype, shape if len(shape) > 1 else (1, 1))
+    shape = given.shape or (1,)
+    if len(shape) == 1:
+        shape = (*shape, 1) if rows else (1, *shape)
+    return CallTensor(name, given.dtype, shape)
 
 
 OPERATOR = Operator("MatMulInteger", IntegerProducts(), decided(matmul_integer))

@@ -189,11 +189,9 @@ class Quantising(Computing):
             return None
         if relation == "blocks":
             block = call.parameter("block_size") or 0
-            return (
-                tuple(-(-n // block) if place == axis % len(shape) else n for place, n in enumerate(shape))
-                if block
-                else None
-            )
+            if not block:
+                return None
+            return tuple(-(-n // block) if place == axis % len(shape) else n for place, n in enumerate(shape))
         return {
             "scalar": (),
             "one": (1,),
@@ -206,21 +204,17 @@ class Quantising(Computing):
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input's type."""
-        return (
-            DTYPES[call.inputs[name].dtype].is_float
-            if kind == SCALE.name
-            else super().applies(operator, kind, name, call)
-        )
+        if kind == SCALE.name:
+            return DTYPES[call.inputs[name].dtype].is_float
+        return super().applies(operator, kind, name, call)
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
         if DTYPES[call.inputs[name].dtype].is_minifloat and name.endswith("_zero_point"):
             return np.zeros(call.inputs[name].shape, np.uint8)  # as ONNX has it, though any number is allowed
-        return (
-            scales(call, name, entropy)
-            if kind == SCALE.name
-            else super().generate(operator, kind, name, call, entropy)
-        )
+        if kind == SCALE.name:
+            return scales(call, name, entropy)
+        return super().generate(operator, kind, name, call, entropy)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes of scales and zero points."""
@@ -276,12 +270,11 @@ class Quantising(Computing):
         if along and not -len(shape) <= axis < len(shape):
             return None
         steps = tuple(1 if along and place == axis % len(shape) else 0 for place in range(len(shape)))
+        scale, *zero = (CallTensor(name, call.inputs[name].dtype, shape, steps) for name in names[1:])
         tensors = {
             "InputTensor": CallTensor(names[0], *call.first),
-            "ScaleTensor": CallTensor(names[1], call.inputs[names[1]].dtype, shape, steps),
-            "ZeroPointTensor": CallTensor(names[2], call.inputs[names[2]].dtype, shape, steps)
-            if len(names) > 2
-            else None,
+            "ScaleTensor": scale,
+            "ZeroPointTensor": zero[0] if zero else None,
             "OutputTensor": CallTensor(0, call.outputs[0], shape),
         }
         return DirectmlCall(candidate, tensors, 1, {})

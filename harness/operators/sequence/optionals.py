@@ -77,11 +77,9 @@ def _held(first: str, dtype: str, kind: str) -> tuple[list[Node], str]:
         return [Node("Optional", (), "held", {"type": type_})], "held"
     listed = [Node("SequenceConstruct", (first, first), "listed")] if kind.endswith("sequence") else []
     element = "listed" if listed else first
-    return (
-        (listed, element)
-        if kind.startswith("bare")
-        else ([*listed, Node("Optional", (element,), "held")], "held")
-    )
+    if kind.startswith("bare"):
+        return listed, element
+    return [*listed, Node("Optional", (element,), "held")], "held"
 
 
 def _asked(kind: str) -> Composition:
