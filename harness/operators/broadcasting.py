@@ -4,6 +4,7 @@ related, and the resulting shape."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from harness.operators.base import Shape
 
@@ -41,16 +42,13 @@ def related(relation: str, first: Shape) -> Shape | None:
 
 def broadcast(shapes: Sequence[Shape]) -> Shape | None:
     """Return the shape that inputs of these shapes have together; None where they cannot be broadcast."""
-    rank = max(map(len, shapes), default=0)
     found = []
-    for place in range(rank):
-        extents = {shape[place - rank + len(shape)] for shape in shapes if place - rank + len(shape) >= 0} - {
-            1
-        }
+    for together in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
+        extents = {*together} - {1}
         if len(extents) > 1:
             return None
         found.append(extents.pop() if extents else 1)
-    return tuple(found)
+    return tuple(found[::-1])
 
 
 def strides(shape: Shape, wide: Shape) -> tuple[int, ...] | None:

@@ -26,9 +26,8 @@ def formula(data: Array, indices: Array, axis: int) -> Array:
     indices, the dtype of data."""
     axis %= data.ndim
     elsewhere, stride = _offsets(data.shape, indices.shape, axis)
-    along = indices.astype(np.int64, copy=False) % max(
-        data.shape[axis], 1
-    )  # index + size for a negative one, since -size <= index < size
+    # index + size for a negative one, since -size <= index < size
+    along = indices.astype(np.int64, copy=False) % max(data.shape[axis], 1)
     return np.asarray(data.reshape(-1)[elsewhere + along * stride])
 
 

@@ -30,9 +30,8 @@ def formula(data: Array, indices: Array, batch_dims: int = 0) -> Array:
     rest = data.shape[batch_dims + width :]
     flat = np.zeros(indices.shape[:-1], np.int64)
     for coordinate, size in enumerate(sizes):
-        flat = flat * size + indices[..., coordinate] % max(
-            size, 1
-        )  # index + size for a negative one, since -size <= index < size
+        # index + size for a negative one, since -size <= index < size
+        flat = flat * size + indices[..., coordinate] % max(size, 1)
     if batch_dims:
         batches = data.shape[:batch_dims]
         number = np.arange(prod(batches)).reshape(batches + (1,) * (flat.ndim - batch_dims))

@@ -124,11 +124,8 @@ def _cannot_unsqueeze(call: Call) -> str | None:
 def _places(call: Call) -> Iterable[tuple[int, ...]]:
     """Lists of one and of two axes of the output, that of no axis, and three in disorder."""
     two, one = sampled_axes(call, rank(call) + 2), sampled_axes(call, rank(call) + 1)
-    tried = (
-        [*(axes for axes in one if len(axes) == 1)][:3]
-        + [*(axes for axes in two if len(axes) == 2)][:3]
-        + [(2, 0, 1)]
-    )
+    singles, pairs = [axes for axes in one if len(axes) == 1], [axes for axes in two if len(axes) == 2]
+    tried = [*singles[:3], *pairs[:3], (2, 0, 1)]
     return [axes for axes in dict.fromkeys(tried) if wrong_axes(call, axes, rank(call) + len(axes)) is None]
 
 

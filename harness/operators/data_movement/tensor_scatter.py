@@ -144,10 +144,7 @@ class Caching(Family):
         if call.parameter("mode") not in ("linear", "circular"):
             return "mode is linear or circular"
         cache, update, place = *call.shapes[:2], _axis(call)
-        if len(update) != len(cache) or (*update[:place], *update[place + 1 :]) != (
-            *cache[:place],
-            *cache[place + 1 :],
-        ):
+        if len(update) != len(cache) or update != (*cache[:place], update[place], *cache[place + 1 :]):
             return "update has the shape of the cache, but for the axis"
         if update[place] > cache[place]:
             return "sequence_length <= max_sequence_length"

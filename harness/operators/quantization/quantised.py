@@ -123,12 +123,8 @@ class QuantisedProducts(_Scales, Products):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Name the rule of products that is broken, or that of the shapes of scales."""
         for name, each in call.inputs.items():
-            if name not in ("a", "b") and each.shape not in (
-                (),
-                (1,),
-                _lines(call, name),
-                _stacked(call, name),
-            ):
+            shapes = ((), (1,), _lines(call, name), _stacked(call, name))
+            if name not in ("a", "b") and each.shape not in shapes:
                 return (
                     "one scale and zero point for the whole tensor, each row of a and y, or each column of b"
                 )
