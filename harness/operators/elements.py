@@ -114,17 +114,16 @@ def _range(raw: NDArray[np.uint32], least: float, steps: int, step: float) -> ND
 
 def _normal(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
     """Any bits whose exponent is neither the least nor the greatest."""
-    del raw
     entry = DTYPES[dtype]
     assert entry.mantissa is not None
     unsigned = f"<u{entry.itemsize}"
-    bits = np.frombuffer(entropy, unsigned).copy()
+    bits = np.frombuffer(entropy, unsigned, raw.size).copy()
     width = entry.itemsize * 8
     top = (1 << (width - 1 - entry.mantissa)) - 1
     exponent = (bits >> np.array(entry.mantissa, unsigned)) & np.array(top, unsigned)
     bits[exponent == 0] ^= np.array(1 << entry.mantissa, unsigned)
     bits[exponent == top] ^= np.array(1 << (entry.mantissa + 1), unsigned)
-    return np.asarray(bits[: bits.size * entry.itemsize // max(4, entry.itemsize)].view(entry.storage))
+    return np.asarray(bits.view(entry.storage))
 
 
 @lru_cache(maxsize=32)
@@ -193,22 +192,11 @@ def _integers(kind: str, raw: NDArray[np.uint32], entry: DType, entropy: Entropy
     storage, limits = entry.storage, entry.limits
     wide = raw.astype(np.int64)
     if kind in _OF_BITS:
-        limits = Limits(*limits[:2], 8 * entry.itemsize)
-        bits = np.frombuffer(entropy, storage, len(raw) * max(4, limits.bits // 8) // (limits.bits // 8))[
-            : len(raw)
-        ]
-        return np.asarray(_OF_BITS[kind](bits, limits))
+        bits = np.frombuffer(entropy, storage, len(raw))
+        return np.asarray(_OF_BITS[kind](bits, Limits(*limits[:2], 8 * entry.itemsize)))
     if kind in ("specials", "negatable"):
-        edges = [
-            limits.min,
-            limits.min + 1,
-            limits.max - 1,
-            limits.max,
-            0,
-            1,
-            limits.max // 2,
-            limits.max // 2 + 1,
-        ]
+        low, high, half = limits.min, limits.max, limits.max // 2
+        edges = [low, low + 1, high - 1, high, 0, 1, half, half + 1]
         listed = np.array([*edges, *((-1, -2) if limits.min else (2, 3))], storage)
         listed = listed[1:] if kind == "negatable" and limits.min else listed
         return np.asarray(listed[raw % listed.size])
