@@ -199,9 +199,7 @@ def number(data: Tensor | ArrayLike | float, arithmetic: Arithmetic) -> Bounded:
     if isinstance(data, float):
         value, error = _constant(data, copysign(1.0, data), form, operations, flush)
         return Bounded(value, error, arithmetic)
-    value = (
-        decode(data.dtype, data.array) if isinstance(data, Tensor) else decode("float64", np.asarray(data))
-    )
+    value = decode(*data) if isinstance(data, Tensor) else decode("float64", np.asarray(data))
     held = isinstance(data, Tensor) and data.dtype == form.dtype
     return Bounded(value, _of_given(value, form, operations, flush, held=held), arithmetic)
 

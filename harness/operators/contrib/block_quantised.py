@@ -10,7 +10,7 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.model.float_formats import MINIFLOATS, decode
 from harness.operators.base import Call, Operator, Relation, Shape
-from harness.operators.bounded import Bounded, number, repeat, take, where
+from harness.operators.bounded import Bounded, number, take, where
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
 
@@ -31,9 +31,7 @@ def unpacked(data: Array, bits: int) -> Array:
 
 def blockwise(zero: Any, block: int, extent: int, axis: int = -1) -> Any:
     """Repeat what stands for each block of an axis."""
-    repeated = (
-        repeat(zero, block, axis=axis) if isinstance(zero, Bounded) else np.repeat(zero, block, axis=axis)
-    )
+    repeated = np.repeat(zero, block, axis=axis)
     return repeated[(slice(None),) * (axis % zero.ndim) + (slice(extent),)]
 
 

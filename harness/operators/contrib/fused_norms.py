@@ -153,9 +153,8 @@ def _unlike_branches(n: Dimensions, call: Call) -> str | None:
         return "num_branches divides the last dimension"
     size = n["H"] // branches if n["num_branches"] else n["H"]
     like = ((size,), (branches * size,), (branches, size))
-    return (
-        None if all(each in like for each in call.shapes[1:]) else "scale has the shape (H), (C H) or (C, H)"
-    )
+    fitting = all(each in like for each in call.shapes[1:])
+    return None if fitting else "scale has the shape (H), (C H) or (C, H)"
 
 
 OPERATORS = (

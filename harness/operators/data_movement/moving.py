@@ -75,10 +75,10 @@ def wrong_axis(call: Call, axis: int, dimensions: int, since: int = NEGATIVE_AXE
     return "axis in [-r, r-1]" if call.opset >= since else "axis in [0, r-1]: negative axes came later"
 
 
-def wrong_axes(call: Call, axes: tuple[int, ...], dimensions: int, since: int = NEGATIVE_AXES) -> str | None:
+def wrong_axes(call: Call, axes: tuple[int, ...], dimensions: int) -> str | None:
     """Return the rule that a list of axes breaks, or None."""
     for axis in axes:
-        if wrong := wrong_axis(call, axis, dimensions, since):
+        if wrong := wrong_axis(call, axis, dimensions):
             return wrong
     return None if len({axis % dimensions for axis in axes}) == len(axes) else "axes are distinct"
 

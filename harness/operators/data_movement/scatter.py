@@ -83,9 +83,8 @@ def _written(data: Any, rows: NDArray[np.int64], updates: Any, call: Call) -> An
         return found
     combine, nothing = _COMBINED[str(reduction)]
     layers = [data]
-    neutral = (
-        np.int8 if isinstance(data, Bounded) else data.dtype
-    )  # of another type 64-bit integers become floats
+    # of another type 64-bit integers become floats
+    neutral = np.int8 if isinstance(data, Bounded) else data.dtype
     for update in _turns(rows, data.shape[0]):
         has = (update >= 0).reshape((-1,) + (1,) * (len(data.shape) - 1))
         layers.append(np.where(has, updates[update], data if nothing is None else np.array(nothing, neutral)))

@@ -51,14 +51,17 @@ def _list(call: Call, name: str, default: tuple[int, ...] = ()) -> tuple[int, ..
     return found if isinstance(found, tuple) else default
 
 
-def _parts(call: Call) -> list[tuple[int, int, int, int]]:
-    """Return (axis, start, end, step) as they are given."""
+def _lists(call: Call) -> tuple[tuple[int, ...], ...]:
+    """Return starts, ends, axes and steps."""
     starts, ends = _list(call, "starts"), _list(call, "ends")
     axes, steps = _list(call, "axes", tuple(range(len(starts)))), _list(call, "steps", (1,) * len(starts))
-    return [
-        (axis % rank(call), start, end, step)
-        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
-    ]
+    return starts, ends, axes, steps
+
+
+def _parts(call: Call) -> list[tuple[int, int, int, int]]:
+    """Return (axis, start, end, step) as they are given."""
+    lists = zip(*_lists(call), strict=True)
+    return [(axis % rank(call), start, end, step) for start, end, axis, step in lists]
 
 
 def _ranges(call: Call) -> dict[int, range]:
@@ -66,8 +69,7 @@ def _ranges(call: Call) -> dict[int, range]:
 
 
 def _cannot_slice(call: Call) -> str | None:
-    starts, ends = _list(call, "starts"), _list(call, "ends")
-    axes, steps = _list(call, "axes", tuple(range(len(starts)))), _list(call, "steps", (1,) * len(starts))
+    starts, ends, axes, steps = _lists(call)
     if not len(starts) == len(ends) == len(axes) == len(steps):
         return "starts, ends, axes and steps have one length"
     if not rank(call):

@@ -46,8 +46,7 @@ def requantized(
         for name, tensor in scales.items()
     )
     zero = inputs["y_zero_point"].array.astype(np.int64)
-    with np.errstate(all="ignore"):
-        scaled = number(exact.astype(np.float64), worked) * (one * other / last)
+    scaled = number(exact.astype(np.float64), worked) * (one * other / last)
     scaled = settled(scaled, one.value, other.value, last.value)
     return (rounded(scaled, zero.reshape(_placed(zero, ROWS)), call.outputs[0]),)
 

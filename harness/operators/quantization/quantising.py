@@ -137,8 +137,7 @@ def dequantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple
     worked = arithmetic(declared, scale.dtype if DTYPES[scale.dtype].is_float else call.outputs[0])
     difference = number(decode(*x) - offset, worked)
     scales = spread(decode(scale.dtype, scale.array), shape, call)
-    with np.errstate(all="ignore"):
-        return ((difference * number(scales, worked)).stored(call.outputs[0]),)
+    return ((difference * number(scales, worked)).stored(call.outputs[0]),)
 
 
 def range_with_zero(x: Bounded) -> tuple[Bounded, Bounded]:
