@@ -7,7 +7,7 @@ Q is [batch, heads, queries, size], K [batch, kv heads, keys, size], V [batch, k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, ClassVar, NamedTuple
 
@@ -139,6 +139,23 @@ MASKS = value_kinds("masked", "rows_masked")
 row without a key."""
 
 
+_MASK_SHAPES: dict[str, Callable[[Extents], Shape]] = {
+    "keys": lambda n: (n.total,),
+    "queries": lambda n: (n.queries, n.total),
+    "one_query": lambda n: (1, n.total),
+    "heads": lambda n: (n.heads, n.queries, n.total),
+    "batch": lambda n: (n.batch, 1, n.queries, n.total),
+    "full": lambda n: (n.batch, n.heads, n.queries, n.total),
+    "short": lambda n: (n.queries, n.total - 1),
+    "short_full": lambda n: (n.batch, n.heads, n.queries, n.total - 1),
+    "cached": lambda n: (n.queries, n.total + 3),
+    "cached_full": lambda n: (n.batch, n.heads, n.queries, n.total + 3),
+    "unlike": lambda n: (n.queries + 1, n.total),
+    "deeper": lambda n: (1, n.batch, n.heads, n.queries, n.total),
+}
+"""The shapes of masks by their words."""
+
+
 class Attending(Computing):
     """K by `length`, its keys (or `same`), `heads` where Q has four dimensions, and `unlike`; V `same`, `narrow`
     (size 1), `wide` (3 more) or unlike K; the mask by the dimensions that it has of the scores, `short` without
@@ -153,20 +170,7 @@ class Attending(Computing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "K": ("length", "heads", "unlike"),
         "V": ("same", "narrow", "wide", "unlike_batch", "unlike_heads", "unlike_length"),
-        "attn_mask": (
-            "keys",
-            "queries",
-            "one_query",
-            "heads",
-            "batch",
-            "full",
-            "short",
-            "short_full",
-            "cached",
-            "cached_full",
-            "unlike",
-            "deeper",
-        ),
+        "attn_mask": tuple(_MASK_SHAPES),
         "past_key": ("one", "some", "none", "unlike"),
         "*": ("same", "unlike"),
     }
@@ -182,7 +186,7 @@ class Attending(Computing):
             return None
         found, unlike = extents(call), relation == "unlike"
         if name == "attn_mask":
-            return _mask(found, str(relation))
+            return _MASK_SHAPES[str(relation)](found)
         if name == "past_key":
             length = {"one": 1, "none": 0}.get(str(relation), 3)
             return (found.batch, found.kv_heads, length, found.size + unlike)
@@ -266,21 +270,3 @@ def _values(call: Call, relation: str) -> Shape | None:
     if heads < 1 or relation == "unlike_heads":
         return None
     return (batch, length, {"narrow": heads, "wide": k[2] + 3 * heads}.get(relation, k[2]))
-
-
-def _mask(n: Extents, relation: str) -> Shape:
-    found: dict[str, Shape] = {
-        "keys": (n.total,),
-        "queries": (n.queries, n.total),
-        "one_query": (1, n.total),
-        "heads": (n.heads, n.queries, n.total),
-        "batch": (n.batch, 1, n.queries, n.total),
-        "full": (n.batch, n.heads, n.queries, n.total),
-        "short": (n.queries, n.total - 1),
-        "short_full": (n.batch, n.heads, n.queries, n.total - 1),
-        "cached": (n.queries, n.total + 3),
-        "cached_full": (n.batch, n.heads, n.queries, n.total + 3),
-        "unlike": (n.queries + 1, n.total),
-        "deeper": (1, n.batch, n.heads, n.queries, n.total),
-    }
-    return found[relation]
