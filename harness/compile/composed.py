@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from onnx import GraphProto, ModelProto, NodeProto, helper
 
-from harness.compile.protos import PRODUCER, UNTESTED, attribute, encoded, pad, tensor_proto, value_info
+from harness.compile.protos import PRODUCER, UNTESTED, attributed, encoded, pad, tensor_proto, value_info
 from harness.compile.sequences import lifted
 from harness.model.case import DEPLOYMENTS, Case, Tensor
 from harness.model.dtypes import DTYPES
@@ -131,11 +131,7 @@ def _nodes(graph: FilledGraph, opset: int, within: str = "") -> list[NodeProto]:
     for made in graph.nodes:
         name = f"{within}{made.operator}_{len(nodes)}"
         node = helper.make_node(made.operator, list(made.inputs), list(made.outputs), name)
-        schema = operator_schema(made.operator, opset)
-        node.attribute.extend(
-            attribute(key, value, schema.attributes[key].type)
-            for key, value in sorted(made.attributes.items())
-        )
+        attributed(node, operator_schema(made.operator, opset), made.attributes)
         node.attribute.extend(
             helper.make_attribute(key, _subgraph(each, made.operator, opset, f"{name}_{key}"))
             for key, each in sorted(made.subgraphs.items())

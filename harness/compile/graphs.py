@@ -17,7 +17,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from harness.compile import sequences
 from harness.compile.composed import compile_graph
-from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attribute, encoded, pad, tensor_proto
+from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attributed, encoded, pad, tensor_proto
 from harness.model.case import CONSTANTS, Case, Options, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, ir_version, latest_opset, operator_schema, opset_imports
@@ -152,18 +152,14 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
     domain, _, type_ = form.operator.rpartition(".")
     given = sequences.given(schema, results)
     node = helper.make_node(type_, operands, given, name=TESTED, domain=domain or None)
-    node.attribute.extend(
-        attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
-    )
+    attributed(node, schema, dict(form.attributes))
     if form.options.left_out:
         pad(node, schema)
     family, nodes = OPERATORS[form.operator].family, [node]
     twins = family.twins(OPERATORS[form.operator], dict(form.attributes))
     for name, attributes in zip(results[1:], twins, strict=False):
         twin = helper.make_node(type_, operands, [name], name=f"tested/{name}", domain=domain or None)
-        twin.attribute.extend(
-            attribute(key, value, schema.attributes[key].type) for key, value in sorted(attributes.items())
-        )
+        attributed(twin, schema, attributes)
         del node.output[1:]
         nodes.append(twin)
     before = sequences.packed(schema, dict(zip(form.names, form.dtypes, strict=True)), renamed)
@@ -219,11 +215,7 @@ def _node(node: Node) -> NodeProto:
     if node.value is not None:
         made.attribute.append(helper.make_attribute("value", tensor_proto(node.output, node.value)))
         return made
-    known = operator_schema(node.operator, latest_opset()).attributes
-    made.attribute.extend(
-        attribute(name, value, known[name].type) for name, value in sorted(node.attributes.items())
-    )
-    return made
+    return attributed(made, operator_schema(node.operator, latest_opset()), node.attributes)
 
 
 def _set_dimensions(model: ModelProto, shapes: Mapping[str, Shape]) -> None:

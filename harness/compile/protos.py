@@ -3,7 +3,7 @@ read, and which operators are no test. A tensor has the bits and texts that the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -135,6 +135,14 @@ def attribute(name: str, value: Value, kind: str) -> AttributeProto:
     if isinstance(value, tuple) and not value:
         return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
     return helper.make_attribute(name, value)
+
+
+def attributed(node: NodeProto, schema: OperatorSchema, values: Mapping[str, Value]) -> NodeProto:
+    """Give a node attributes, in the order of their names, and return it."""
+    node.attribute.extend(
+        attribute(name, value, schema.attributes[name].type) for name, value in sorted(values.items())
+    )
+    return node
 
 
 def _type(text: str) -> TypeProto:
