@@ -47,20 +47,19 @@ def _reduced(x: float) -> tuple[int, float]:
     return quotient % 4, (rest - half // 2) / (1 << _BITS)
 
 
-def _sin(x: float) -> float:
-    if abs(x) < _LARGE:
-        return math.sin(x)
+def _sin_behind(x: float, quadrants: int) -> float:
+    """Return the sine of x and some quadrants more."""
     quadrant, rest = _reduced(x)
-    found = math.cos(rest) if quadrant % 2 else math.sin(rest)
-    return -found if quadrant >= 2 else found
+    found = math.cos(rest) if (quadrant + quadrants) % 2 else math.sin(rest)
+    return -found if (quadrant + quadrants) % 4 >= 2 else found
+
+
+def _sin(x: float) -> float:
+    return math.sin(x) if abs(x) < _LARGE else _sin_behind(x, 0)
 
 
 def _cos(x: float) -> float:
-    if abs(x) < _LARGE:
-        return math.cos(x)
-    quadrant, rest = _reduced(x)
-    found = math.sin(rest) if quadrant % 2 else math.cos(rest)
-    return -found if quadrant in (1, 2) else found
+    return math.cos(x) if abs(x) < _LARGE else _sin_behind(x, 1)
 
 
 def _tan(x: float) -> float:
