@@ -84,7 +84,7 @@ def unpacked(schema: OperatorSchema, results: Sequence[str]) -> Iterator[Node]:
     there is an element and that."""
     for parameter in schema.outputs:
         if parameter.optional_type:
-            askers = zip(("OptionalHasElement", "OptionalGetElement"), results, strict=False)
+            askers = zip(_ASKERS, results, strict=False)
             yield from (Node(asker, (held(parameter.name),), result) for asker, result in askers)
         if not parameter.sequence:
             continue

@@ -105,7 +105,7 @@ class DirectmlOperator(msgspec.Struct, frozen=True):
 
     def all_tables(self) -> tuple[dict[str, Table], ...]:
         """Return the tables of every value."""
-        return (self.tables, *(each.tables for each in self.by_value)) if self.by_value else (self.tables,)
+        return (self.tables, *(each.tables for each in self.by_value))
 
     @property
     def table_levels(self) -> frozenset[str]:

@@ -53,25 +53,16 @@ def tensors_documented(operator: str) -> tuple[str, ...]:
     name = PREFIX + operator
     if name not in operator_names():
         return ()
-    return tuple(
-        {
-            tensor: None
-            for tables in directml_operator(name).all_tables()
-            for table in tables.values()
-            for tensor in table
-        }
-    )
+    tables = (table for levels in directml_operator(name).all_tables() for table in levels.values())
+    return tuple(dict.fromkeys(tensor for table in tables for tensor in table))
 
 
 @cache
 def required_tensors(operator: str) -> frozenset[str]:
     """Return those of `tensors_documented` that no call may leave out."""
-    optional = (
-        {member.name for member in directml_operator(PREFIX + operator).tensors if member.optional}
-        if tensors_documented(operator)
-        else ()
-    )
-    return frozenset(tensors_documented(operator)).difference(optional)
+    documented = tensors_documented(operator)
+    members = directml_operator(PREFIX + operator).tensors if documented else ()
+    return frozenset(documented).difference(member.name for member in members if member.optional)
 
 
 @cache
@@ -90,5 +81,5 @@ def documented_tensor(operator: str, tensor: str, level: str) -> tuple[int, int,
             found.append(reached[-1][tensor])
     if not found:
         return 0, -1, ()
-    dtypes = {dtype: None for each in found for dtype in each.dtypes}
+    dtypes = dict.fromkeys(dtype for each in found for dtype in each.dtypes)
     return min(each.dims[0] for each in found), max(each.dims[1] for each in found), tuple(dtypes)

@@ -165,9 +165,8 @@ def operator_version(operator: str, opset: int) -> int | None:
 def formal_inputs(operator: str, opset: int) -> tuple[tuple[str, str], ...]:
     """Return (name, type parameter) of each input at an opset; () where that is unknown."""
     known, version = onnx_operator(operator), operator_version(operator, opset)
-    if known is not None:
-        return next((each.inputs for each in known.inputs if version in each.versions), ())
-    return ()
+    formal = () if known is None else known.inputs
+    return next((each.inputs for each in formal if version in each.versions), ())
 
 
 def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str, str]) -> Registered:
@@ -213,8 +212,9 @@ def device_types(provider: str) -> frozenset[str]:
 def lowers_to(operator: str, opset: int) -> tuple[str, ...] | None:
     """Return the DirectML operators, alternatives among them, that the provider creates for an operator; None
     where it registers none."""
-    found = _creation(operator, opset)
-    return None if found is None else found.creates
+    known, version = onnx_operator(operator), operator_version(operator, opset)
+    created = () if known is None else known.directml
+    return next((each.creates for each in created if version in each.versions), None)
 
 
 @cache
@@ -229,13 +229,6 @@ def registered_for(directml: str) -> tuple[str, ...]:
     """Return the operators, of any domain, for which the DirectML provider may create a DirectML operator."""
     known = (name for name in data_file(_FILE).operators if directml in directml_operators(name))
     return (*known, *(name for name, other in release().others.items() if directml in other.creates))
-
-
-def _creation(operator: str, opset: int) -> Creation | None:
-    known, version = onnx_operator(operator), operator_version(operator, opset)
-    return (
-        None if known is None else next((each for each in known.directml if version in each.versions), None)
-    )
 
 
 def _reached(first: str | None, version: str | None) -> bool:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
 from harness.model.dtypes import DTYPES
 from harness.model.float_formats import FORMATS, Float64, Format
+from harness.model.reference.feature_levels import load
 
 FILE = "arithmetics.yaml"
 
@@ -92,7 +91,7 @@ def arithmetic(
     `flush=False` is for an implementation that is known to keep subnormals. Raises KeyError for a name or
     type that is not there.
     """
-    entry = _document()[name]
+    entry = load(FILE)[name]
     form = FORMATS[dtype]
     held = FORMATS[accumulator or ("float32" if form.precision < 24 else dtype)]
     if held.precision < form.precision:
@@ -111,14 +110,7 @@ def arithmetic(
 
 def sources() -> dict[str, tuple[str, dict[str, str]]]:
     """Return the title and the sources of each arithmetic."""
-    return {name: (entry["title"], dict(entry["sources"])) for name, entry in _document().items()}
-
-
-@cache
-def _document() -> dict[str, Any]:
-    text = (resources.files("harness.model.data") / FILE).read_text(encoding="utf-8")
-    document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return document
+    return {name: (entry["title"], dict(entry["sources"])) for name, entry in load(FILE).items()}
 
 
 def _functions(tables: Mapping[str, Any], form: Format, operations: float) -> Functions:
