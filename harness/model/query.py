@@ -166,6 +166,11 @@ class Query:
         """Whether it selects all cases of the operators that it speaks of."""
         return self.opset is None and not self.terms
 
+    @property
+    def literal(self) -> str | None:
+        """The only operator of which it can select ids; None where there can be several."""
+        return None if self.operator is None or _GLOB.search(self.operator) else self.operator
+
     def speaks_of(self, operator: str) -> bool:
         """Say whether it can select ids of an operator."""
         return self.operator is None or _matches_operator(self.operator, operator)

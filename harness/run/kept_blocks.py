@@ -308,7 +308,7 @@ class KeptBlocks:
         file of the harness defines."""
         if name not in self._operators:
             assert self._selection is not None
-            specs = [spec for spec in self._selection.plan.specs if spec.model.operator == name]
+            specs = self._selection.plan.specs_of.get(name, ())
             own = all(
                 spec.built_in if spec.graph is not None else COLLECTED.get(name) is OPERATORS[name]
                 for spec in specs

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -166,6 +166,14 @@ class Plan:
     def __iter__(self) -> Iterator[Case]:
         yield from self.cases(valid=True)
         yield from self.cases(valid=False)
+
+    @cached_property
+    def specs_of(self) -> Mapping[str, Sequence[LoadedSpec]]:
+        """The specs by the name of their operator."""
+        found: dict[str, list[LoadedSpec]] = {}
+        for spec in self.specs:
+            found.setdefault(spec.model.operator, []).append(spec)
+        return found
 
     @property
     def operators(self) -> frozenset[str]:

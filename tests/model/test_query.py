@@ -259,3 +259,21 @@ def test_an_id_may_hold_an_empty_text_and_a_bare_term_may_not() -> None:
     for text in ("delimiter=", "Round:axis>=", "Round:=1"):
         with pytest.raises(UsageError):
             Query.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "literal"),
+    [
+        ("Gather", "Gather"),
+        ("Gather@13:axis=1", "Gather"),
+        ("Gather*", None),
+        ("axis=1", None),
+        ("*@13", None),
+    ],
+)
+def test_the_one_operator_that_a_query_speaks_of(text: str, literal: str | None) -> None:
+    query = Query.parse(text)
+    assert query.literal == literal
+    assert [name for name in ("Gather", "GatherND", "Abs") if query.speaks_of(name)][:2] == (
+        ["Gather"] if literal else ["Gather", "GatherND"]
+    )

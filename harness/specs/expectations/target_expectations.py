@@ -7,11 +7,12 @@ if its date has passed (expired).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from itertools import combinations
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec import UnsetType
@@ -75,7 +76,10 @@ class Located:
 
     def speaks_of(self, operators: Collection[str]) -> bool:
         """Say whether the entry can match a case of one of these operators."""
-        return any(query.speaks_of(name) for query in self.queries for name in operators)
+        return any(
+            query.literal in operators if query.literal else any(map(query.speaks_of, operators))
+            for query in self.queries
+        )
 
     @cached_property
     def built_in(self) -> bool:
@@ -389,12 +393,18 @@ class TargetExpectations:
         """Return the queries that can match a case of an operator, each with the position of its entry."""
         found = self._by_operator.get(operator)
         if found is None:
-            found = self._by_operator[operator] = [
-                (query, i)
-                for i, located in enumerate(self.entries)
-                for query in located.queries
-                if query.speaks_of(operator)
-            ]
+            several = [(query, i) for query, i in self._by_literal.get(None, ()) if query.speaks_of(operator)]
+            found = sorted([*self._by_literal.get(operator, ()), *several], key=itemgetter(1))
+            self._by_operator[operator] = found
+        return found
+
+    @cached_property
+    def _by_literal(self) -> Mapping[str | None, list[tuple[Query, int]]]:
+        """The queries, each with the position of its entry, by the one operator that they speak of."""
+        found: dict[str | None, list[tuple[Query, int]]] = {}
+        for i, located in enumerate(self.entries):
+            for query in located.queries:
+                found.setdefault(query.literal, []).append((query, i))
         return found
 
     def of_operator(self, operator: str) -> list[int]:
