@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 
-from harness.triage.repro.template import failed, first_line, fits, label, show
+from harness.triage.repro.template import compared, failed, first_line, unknown
 
 DEVICE_ID, DEBUG = 0, False
-DESCRIPTION, INPUTS, OUTPUTS, EXPECTED, MODULES = {}, [], [], None, {}
+DESCRIPTION, INPUTS, OUTPUTS, MODULES = {}, [], [], {}
 
 
 # <library>
@@ -62,15 +62,11 @@ def open_device():
 def run():
     """Run the call in this process."""
     result = {"version": version(), "ran_on": []}
-
-    def unknown(why):
-        return dict(result, kind="unknown", why=why, actual=why)
-
     try:
         backend = open_device()
         device = backend.hello()["device"]
     except (AttributeError, OSError, ValueError) as error:
-        return unknown("DirectML cannot be had: " + first_line(error))
+        return unknown(result, "DirectML cannot be had: " + first_line(error))
     result["version"] = str(device.get("directml"))
     try:
         session = backend.session({}, json.dumps(DESCRIPTION).encode())
@@ -82,18 +78,13 @@ def run():
         found = backend.run(session, unit, [array for _, array in INPUTS], 0)
     except Exception as error:  # noqa: BLE001 - whatever DirectML answers
         return answered(result, "while it runs", error)
-    arrays = [as_told(elements, n) for n, (elements, _) in enumerate(found)]
-    wrong = [OUTPUTS[n][0] for n, array in enumerate(arrays) if EXPECTED and not fits(n, array)]
-    shown = "; ".join(label(n) + show(array, OUTPUTS[n][1]) for n, array in enumerate(arrays))
-    accepted = "accepted, with the output%s " % ("s" if len(OUTPUTS) > 1 else "")
-    return dict(result, kind="output", wrong=wrong, actual=(accepted if EXPECTED is None else "") + shown)
+    return compared(result, [as_told(elements, n) for n, (elements, _) in enumerate(found)])
 
 
 def answered(result, when, error):
     """Describe an error; what no structure of DirectML.h could hold was not asked of DirectML."""
     if getattr(error, "label", "") == "CannotFeedError":
-        why = "DirectML was not asked: " + first_line(error)
-        return dict(result, kind="unknown", why=why, actual=why)
+        return unknown(result, "DirectML was not asked: " + first_line(error))
     return failed(result, when, error)
 
 

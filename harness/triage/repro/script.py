@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import inspect
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,15 @@ from harness.model.expected import Approx, Expected, OfLaw, OneOf
 from harness.model.float_formats import FORMATS
 from harness.model.onnx_schemas import IR_VERSIONS, opset_imports
 from harness.triage.repro.failure import Failure
-from harness.worker.worker import run_with_maps, run_with_optionals
+from harness.worker.worker import (
+    PACKED,
+    elements_of,
+    kind_of,
+    packed,
+    run_with_maps,
+    run_with_optionals,
+    unpacked,
+)
 
 TEMPLATE = Path(__file__).with_name("template.py")
 LEVELS = {
@@ -28,7 +36,6 @@ LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-_MAPPED = "from typing import Any, Dict, List, Sequence, Tuple"
 _WRITTEN_OUT = 64
 _WIDTH = 100
 
@@ -40,10 +47,22 @@ def script(failure: Failure) -> str:
     _, _, code = rest.partition("# </case>\n")
     for mark in ("# <library>\n", "# </library>\n\n\n"):
         code = code.replace(mark, "")
-    for values, run in ((failure.graph.maps, run_with_maps), (failure.graph.optionals, run_with_optionals)):
-        if values:
-            code = f"{_MAPPED}\n\n{inspect.getsource(run)}{code}"
-    return head.replace("{{docstring}}", _docstring(failure)) + _constants(failure) + code
+    constants = _constants(failure) + _of_worker(failure)
+    return head.replace("{{docstring}}", _docstring(failure)) + constants + code
+
+
+def _of_worker(failure: Failure) -> str:
+    """Return the functions that the script shares with the harness's worker, as they stand there."""
+    functions: list[Callable[..., Any]] = [kind_of, packed, unpacked, elements_of]
+    functions += [run_with_maps] * bool(failure.graph.maps)
+    functions += [run_with_optionals] * bool(failure.graph.optionals)
+    storage = {number: f"<{entry.storage}" for number, entry in BY_ONNX_NUMBER.items()}
+    head = (
+        "\nimport ctypes\nimport math\nfrom typing import Any, Dict, List, Sequence, Tuple\n\n"
+        f"PACKED = {PACKED}  # bits of the types of which a byte holds several\n"
+        f"_STORAGE = {storage}  # NumPy's types by ONNX's\n"
+    )
+    return "\n\n".join([head, *map(inspect.getsource, functions)])
 
 
 def quotable_title(failure: Failure) -> str:

@@ -1,7 +1,6 @@
 """{{docstring}}"""
 
 import base64
-import ctypes
 import json
 import os
 import platform
@@ -12,6 +11,8 @@ import sys
 import numpy as np
 
 # <case>
+from harness.worker.worker import elements_of, kind_of, packed, run_with_maps, run_with_optionals, unpacked
+
 LIBRARY = "onnxruntime"
 CASE = "Identity"
 PROVIDER = "CPUExecutionProvider"
@@ -36,14 +37,7 @@ OPSET_PROBE = ""  # an Identity at the same opset: what this release cannot even
 # </case>
 
 BFLOAT16, STRING = 16, 8
-WITHOUT_NUMPY = range(16, 27)  # bfloat16, floats of 8 and 4 bits, integers of 4 and 2
-PACKED = {
-    21: 4,
-    22: 4,
-    23: 4,
-    25: 2,
-    26: 2,
-}  # bits of the types of which a byte holds several, the first in its low bits
+_WITHOUT_NUMPY = range(16, 27)  # bfloat16, floats of 8 and 4 bits, integers of 4 and 2
 NANS = {
     17: (127, 255),
     18: (128,),
@@ -182,24 +176,18 @@ def run():
 
     result = {"version": ort.__version__, "ran_on": []}
     ort.set_default_logger_severity(4)
-
-    def unknown(why):
-        return dict(result, kind="unknown", why=why, actual=why)
-
     if "concurrent" in DEPLOYED or "saved" in DEPLOYED:
-        return unknown(
-            "this script runs no session from several threads and saves no model; the harness does"
-        )
+        why = "this script runs no session from several threads and saves no model; the harness does"
+        return unknown(result, why)
     if PROVIDER not in ort.get_available_providers():
-        return unknown(
-            "this onnxruntime has %s, not %s" % (", ".join(ort.get_available_providers()), PROVIDER)
-        )
+        why = "this onnxruntime has %s, not %s" % (", ".join(ort.get_available_providers()), PROVIDER)
+        return unknown(result, why)
     try:
         ort.InferenceSession(
             base64.b64decode(OPSET_PROBE), session_options(ort, {}), providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # noqa: BLE001 - whatever it says, it cannot load the simplest model of this opset
-        return unknown("this onnxruntime does not load models of this opset: " + first_line(error))
+        return unknown(result, "this onnxruntime does not load models of this opset: " + first_line(error))
     try:
         session = ort.InferenceSession(
             base64.b64decode(MODEL),
@@ -208,7 +196,7 @@ def run():
             enable_fallback=0,
         )
     except TypeError as error:
-        return unknown("this release's InferenceSession takes other arguments: " + first_line(error))
+        return unknown(result, "this release's InferenceSession takes other arguments: " + first_line(error))
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         return failed(result, "while loading", error)
     result["ran_on"] = placement(session)
@@ -219,13 +207,12 @@ def run():
             run_session(ort, session, [(*given[:2], array) for given, array in zip(INPUTS, BEFORE)])
         arrays = run_session(ort, session, INPUTS)
     except (TypeError, KeyError, AttributeError) as error:
-        return unknown("this release's Python binding has no way to pass these tensors: " + first_line(error))
+        return unknown(
+            result, "this release's Python binding has no way to pass these tensors: " + first_line(error)
+        )
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         return failed(result, "while running", error)
-    wrong = [OUTPUTS[n][0] for n, array in enumerate(arrays) if EXPECTED and not fits(n, array)]
-    shown = "; ".join(label(n) + show(array, OUTPUTS[n][1]) for n, array in enumerate(arrays))
-    accepted = "accepted, with the output%s " % ("s" if len(OUTPUTS) > 1 else "")
-    return dict(result, kind="output", wrong=wrong, actual=(accepted if EXPECTED is None else "") + shown)
+    return compared(result, arrays)
 
 
 def control():
@@ -313,12 +300,12 @@ def run_plainly(ort, session, inputs):
     if OPTIONALS:
         outputs = [output[:2] for output in OUTPUTS]
         fed = {key: array for key, _, array in inputs}
-        return run_with_optionals(session, OPTIONALS, outputs, fed)  # noqa: F821
+        return run_with_optionals(session, OPTIONALS, outputs, fed)
     if MAPS:
         outputs = [output[:2] for output in OUTPUTS]
-        return run_with_maps(session, MAPS, outputs, {key: array for key, _, array in inputs})  # noqa: F821
+        return run_with_maps(session, MAPS, outputs, {key: array for key, _, array in inputs})
     names = [name for name, _, _ in OUTPUTS]
-    if not IN_PLACE and all(element not in WITHOUT_NUMPY for _, element, _ in OUTPUTS + inputs):
+    if not IN_PLACE and all(element not in _WITHOUT_NUMPY for _, element, _ in OUTPUTS + inputs):
         return session.run(names, {key: array for key, _, array in inputs})
     binding = session.io_binding()
     if IN_PLACE and PROVIDER == "DmlExecutionProvider":
@@ -338,62 +325,34 @@ def run_plainly(ort, session, inputs):
         if element == STRING:
             binding.bind_cpu_input(key, own)
         else:
-            binding.bind_input(
-                key,
-                "cpu",
-                0,
-                element if element in WITHOUT_NUMPY else own.dtype.type,
-                list(array.shape),
-                own.ctypes.data,
-            )
+            kind = kind_of(element, own)
+            binding.bind_input(key, "cpu", 0, kind, list(array.shape), own.ctypes.data)
     if IN_PLACE:
-        number = OUTPUTS[0][1]
-        kind = number if number in WITHOUT_NUMPY else kept[0].dtype.type
-        shape = inputs[0][2].shape
+        number, shape = OUTPUTS[0][1], inputs[0][2].shape
+        kind = kind_of(number, kept[0])
         binding.bind_output(names[0], "cpu", 0, kind, list(shape), kept[0].ctypes.data)
         session.run_with_iobinding(binding)
         return [unpacked(kept[0], number, shape)]
     for name in names:
         binding.bind_output(name, "cpu")
     session.run_with_iobinding(binding)
-    return [taken(value, number, name) for value, (_, number, name) in zip(binding.get_outputs(), OUTPUTS)]
-
-
-def taken(value, number, name):
-    """Return the elements of a bound output; types that NumPy lacks as integers of the same bits."""
-    if number not in WITHOUT_NUMPY:
-        return value.numpy()
-    shape = value.shape()
-    count = int(np.prod(shape, dtype=np.int64))
-    size = -(-count * PACKED[number] // 8) if number in PACKED else count * np.dtype(name).itemsize
-    raw = ctypes.string_at(value.data_ptr(), size) if count else b""
-    return unpacked(np.frombuffer(raw, name), number, shape)
-
-
-def packed(array, number):
-    """Return elements as the library holds them."""
-    if number not in PACKED:
-        return array
-    bits = np.unpackbits(array.reshape(-1, 1).view(np.uint8), axis=1, bitorder="little")[:, : PACKED[number]]
-    return np.packbits(bits.reshape(-1), bitorder="little")
-
-
-def unpacked(held, number, shape):
-    """Return elements that the library holds, one in each byte, with their sign."""
-    if number not in PACKED:
-        return held.reshape(shape)
-    count = int(np.prod(shape, dtype=np.int64))
-    bits = np.unpackbits(held.view(np.uint8), bitorder="little")[: count * PACKED[number]]
-    found = bits.reshape(count, PACKED[number])
-    rest = found[:, -1:].repeat(8 - PACKED[number], 1) * (held.dtype.kind == "i")
-    return (
-        np.packbits(np.concatenate([found, rest], 1), axis=1, bitorder="little")
-        .view(held.dtype)
-        .reshape(shape)
-    )
+    return [elements_of(value, number) for value, (_, number, _) in zip(binding.get_outputs(), OUTPUTS)]
 
 
 # </library>
+
+
+def unknown(result, why):
+    """Describe what says nothing of the bug."""
+    return dict(result, kind="unknown", why=why, actual=why)
+
+
+def compared(result, arrays):
+    """Describe outputs, and those that are not as expected."""
+    wrong = [OUTPUTS[n][0] for n, array in enumerate(arrays) if EXPECTED and not fits(n, array)]
+    shown = "; ".join(label(n) + show(array, OUTPUTS[n][1]) for n, array in enumerate(arrays))
+    accepted = "accepted, with the output%s " % ("s" if len(OUTPUTS) > 1 else "")
+    return dict(result, kind="output", wrong=wrong, actual=(accepted if EXPECTED is None else "") + shown)
 
 
 def failed(result, when, error):
@@ -476,7 +435,7 @@ def show_expected(n):
 def show(array, number):
     """Write a tensor: element type, shape, elements, and the bits of a few floats."""
     name = str(array.dtype).replace("object", "string")
-    if number in WITHOUT_NUMPY and array.dtype.kind in "iu":
+    if number in _WITHOUT_NUMPY and array.dtype.kind in "iu":
         name = "bits of element type %d as %s" % (number, name)
     edge = 3 if array.ndim < 3 else 1  # of each dimension at either end
     text = np.array2string(array, threshold=40, edgeitems=edge, separator=", ", floatmode="unique")
