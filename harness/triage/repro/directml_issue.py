@@ -72,7 +72,6 @@ its own, since some bugs end it; `--in-process` runs it in this one.
 
 
 def _constants(failure: Failure) -> str:
-    assert failure.description is not None
     options = failure.target.options
     description = pprint.pformat(json.loads(failure.graph.model), width=100, sort_dicts=False)
     lines = [
@@ -149,9 +148,9 @@ def _issue(failure: Failure, bisection: str | None) -> str:
         f"# {failure.title}",
         *_what_happens(failure),
         "## What the documents say",
-        _specification(failure),
+        _specification(failure, description),
     ]
-    parts += ["## The call", _call(description), "## Tensors", _tensors(failure)]
+    parts += ["## The call", _call(description), "## Tensors", _tensors(failure, description)]
     if failure.origin is not None:
         parts.append(f"It was reduced from `{failure.origin}`.")
     if bisection is not None:
@@ -167,7 +166,7 @@ def _what_happens(failure: Failure) -> Iterator[str]:
     yield from expected_said(failure)
 
 
-def _specification(failure: Failure) -> str:
+def _specification(failure: Failure, description: Description) -> str:
     case = failure.case
     source = case.source or ""
     page = document(source, {case.operator})
@@ -179,13 +178,8 @@ def _specification(failure: Failure) -> str:
     )
     if case.validity is Validity.INVALID:
         return f"An error is expected, since the call breaks a rule of {whose}:\n\n> {case.rule}\n\n{named.strip()}".rstrip()
-    return f"The call is valid and its result is defined by {whose}.{named} {_page(failure)}"
-
-
-def _page(failure: Failure) -> str:
-    assert failure.description is not None
-    page = document(_structure(failure.description), ())
-    return f"Microsoft's page of the operator: <{page}>."
+    own = document(_structure(description), ())
+    return f"The call is valid and its result is defined by {whose}.{named} Microsoft's page of the operator: <{own}>."
 
 
 def _structure(description: Description) -> str:
@@ -221,13 +215,12 @@ def _tensor(name: str, view: BufferTensor) -> list[str]:
     ]
 
 
-def _tensors(failure: Failure) -> str:
+def _tensors(failure: Failure, description: Description) -> str:
     rows = [
         f"| {name} | {tensor_text(tensor)} | `input_{number}.npy` |"
         for number, (name, tensor) in enumerate(passed(failure))
     ]
-    assert failure.description is not None
-    for number, name in enumerate(failure.description.outputs):
+    for number, name in enumerate(description.outputs):
         files = [
             f"`{kind}_{number}.npy`"
             for kind, given in (("expected", failure.expected), ("actual", failure.actual))

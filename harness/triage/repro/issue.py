@@ -11,7 +11,6 @@ from harness.model.case import Tensor, Validity
 from harness.model.caseid import parse, value_text
 from harness.model.diff import describe, write_element
 from harness.model.expected import Exact, Expected, OfLaw, OneOf, nearest
-from harness.model.result import Memory
 from harness.model.target_info import DML
 from harness.model.verdict import Outcome
 from harness.render.text import without_paths
@@ -180,13 +179,12 @@ def _memory_said(failure: Failure) -> str:
     memory = failure.memory
     if memory is None or not (said := said_of(memory, failure.signature.outcome)):
         return ""
-    return f"Run again over memory that holds other bytes: {said}.{_whose(memory)}"
-
-
-def _whose(memory: Memory) -> str:
+    whose = ""
     if memory.outside:
-        return " The kernel reads out of bounds."
-    return " The kernel leaves its output unwritten." if memory.unwritten else ""
+        whose = " The kernel reads out of bounds."
+    elif memory.unwritten:
+        whose = " The kernel leaves its output unwritten."
+    return f"Run again over memory that holds other bytes: {said}.{whose}"
 
 
 def table(rows: Sequence[tuple[str, str]]) -> str:
@@ -228,7 +226,7 @@ def _entry(failure: Failure) -> list[str]:
     case = msgspec.structs.replace(failure.case, literals=tuple(tensor.array for tensor in inputs))
     terms = parse(case.id).terms
     lines = entry_lines(case, terms.get("case") or terms["sweep"])
-    return ["The case as an entry of a spec:", "```yaml\n" + "\n".join(line[2:] for line in lines) + "\n```"]
+    return ["The case as an entry of a spec:", fenced("\n".join(line[2:] for line in lines), "yaml")]
 
 
 def expected_text(expected: Expected) -> str:
