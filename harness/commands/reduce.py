@@ -34,11 +34,10 @@ FLAKY = 1
 
 
 class Reduced(NamedTuple):
-    """A reduction with the text of its spec and the spec that it comes from."""
+    """A reduction with the text of its spec."""
 
     reduction: ReducedCase
     text: str
-    spec: LoadedSpec
 
 
 @click.command("reduce")
@@ -180,7 +179,7 @@ def reduce_case(
         )
     but = "" if conforming is None else f", conforming on {conforming.target.name} ({_release(conforming)})"
     comment = (f"{found.signature} on {probes.target.name} ({_release(probes)}){but}{REDUCED_FROM}", case.id)
-    return Reduced(found, spec_text(found.spec, found.case, reducer.subject.name, comment), found.spec)
+    return Reduced(found, spec_text(found.spec, found.case, reducer.subject.name, comment))
 
 
 def _release(probes: Probes) -> str:

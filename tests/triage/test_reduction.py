@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from harness.commands.reduce import Reduced, reduce_case
+from harness.compile.prepare import with_inputs
 from harness.model.case import Case, DirectmlOptions, DirectmlTensor, Tensor, Validity
 from harness.model.caseid import parse
 from harness.model.errors import UsageError
@@ -155,7 +156,7 @@ def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
     """Try every step of every kind on the result, with a new subject and new workers: none may fail in the
     same way."""
     case = found.reduction.case
-    subject = Subject(found.reduction.probe.prepared, found.spec)
+    subject = Subject(with_inputs(found.reduction.case), found.reduction.spec)
     cost = subject.cost(subject.start)
     tried = 0
     with Probes(target) as probes:
@@ -198,12 +199,12 @@ def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(
     assert found.reduction.signature.outcome.value == outcome
     assert found.reduction.after <= min(3, found.reduction.before - 1)
     assert found.reduction.case.validity is subject_of(case).origin.validity
-    assert Subject(found.reduction.probe.prepared, found.spec).rule == subject_of(case).rule
+    assert Subject(with_inputs(found.reduction.case), found.reduction.spec).rule == subject_of(case).rule
     assert_nothing_more_can_be_taken(found, parse_target("cpu"))
     entry = found.text.partition("\ncases:\n")[2]
-    pasted, alone = tmp_path / found.spec.path.name, tmp_path / "alone.yaml"
+    pasted, alone = tmp_path / found.reduction.spec.path.name, tmp_path / "alone.yaml"
     pasted.write_text(
-        found.spec.path.read_text(encoding="utf-8").replace("\ncases:\n", f"\ncases:\n{entry}", 1),
+        found.reduction.spec.path.read_text(encoding="utf-8").replace("\ncases:\n", f"\ncases:\n{entry}", 1),
         encoding="utf-8",
     )
     alone.write_text(found.text, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -55,16 +55,18 @@ def simpler_elements(dtype: str, scalar: Any) -> Iterator[Any]:
     elif dtype == "bool":
         yield np.bool_(False)
     elif entry.is_integer or entry.is_minifloat:
-        value = int(scalar)
-        half = value // 2 if value >= 0 else -(-value // 2)
         limits = entry.limits
-        for nearer in dict.fromkeys(
-            (0, 1, half, value - (value > 0) + (value < 0), -value if value < 0 else value)
-        ):
+        for nearer in nearer_integers(int(scalar)):
             if limits.min <= nearer <= limits.max:
                 yield np.array(nearer, entry.storage)[()]
     elif entry.is_float:
         yield from _simpler_floats(dtype, scalar)
+
+
+def nearer_integers(value: int) -> Iterable[int]:
+    """Return integers no further from zero than one, plainest first; the integer itself may be among them."""
+    half = value // 2 if value >= 0 else -(-value // 2)
+    return dict.fromkeys((0, 1, half, value - (value > 0) + (value < 0), abs(value)))
 
 
 def _simpler_floats(dtype: str, scalar: Any) -> Iterator[Any]:

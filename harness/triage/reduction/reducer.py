@@ -61,7 +61,6 @@ class ReducedCase(NamedTuple):
     case: Case
     spec: LoadedSpec
     signature: Signature
-    probe: Probe
     probes: int
     restarts: int
     before: int
@@ -200,7 +199,6 @@ class Reducer:
             case,
             self.subject.spec,
             self._wanted[0],
-            found[0],
             *numbers,
             finished=not self._over,
             culprit=self._culprit,

@@ -13,7 +13,7 @@ from harness.model.dtypes import DTYPES
 from harness.operators.binary_floats import decode_bfloat16
 from harness.triage.reduction.candidate import DTYPE_ORDER, Candidate, Subject
 from harness.triage.reduction.element_cost import plain
-from harness.triage.reduction.elements import simpler_elements
+from harness.triage.reduction.elements import nearer_integers, simpler_elements
 
 
 def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
@@ -102,9 +102,7 @@ def smaller_values(value: Value) -> Iterator[Value]:
     """Yield smaller values of the same type: numbers nearer to zero, lists without an element or with a
     smaller one."""
     if isinstance(value, int):
-        half = value // 2 if value >= 0 else -(-value // 2)
-        nearer = (0, 1, half, value - 1 if value > 0 else value + 1, -value if value < 0 else value)
-        yield from (each for each in dict.fromkeys(nearer) if each != value)
+        yield from (each for each in nearer_integers(value) if each != value)
     elif isinstance(value, float):
         yield from (float(each) for each in simpler_elements("float64", np.float64(value)))
     elif isinstance(value, tuple) and not isinstance(value, TensorValue):
