@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,23 +21,10 @@ _FOR_A_RULE = 3
 """Failing calls from which a rule says something."""
 
 
-class Kind(NamedTuple):
-    """What failing calls have in common before any is shrunk: how they fail, and what decides the kernel."""
-
-    signature: Signature
-    opset: int
-    dtypes: tuple[str, ...]
-    optimized: bool
-    attributes: tuple[str, ...]
-
-
-class Defect(NamedTuple):
-    """What stays of a call that is shrunk, but for extents and elements: equal for calls of one defect."""
-
-    signature: Signature
-    dtypes: tuple[str, ...]
-    texts: tuple[str, ...]
-    options: tuple[str, ...]
+Kind = tuple[object, ...]
+"""What failing calls have in common before any is shrunk (`kind_of`)."""
+Defect = tuple[object, ...]
+"""What stays of a call that is shrunk (`defect_of`)."""
 
 
 @dataclass
@@ -125,8 +111,9 @@ class FuzzFindings:
 
 
 def kind_of(case: Case, signature: Signature, culprit: tuple[str, ...] = ()) -> Kind:
-    """Return the kind of a failing call; of a graph the transformers at fault decide it."""
-    return Kind(
+    """Return the kind of a failing call: how it fails, and what decides the kernel; of a graph the transformers at fault
+    decide it."""
+    return (
         signature,
         0 if culprit else case.opset,
         culprit or tuple(spec.dtype for spec in case.inputs),
@@ -136,10 +123,11 @@ def kind_of(case: Case, signature: Signature, culprit: tuple[str, ...] = ()) -> 
 
 
 def defect_of(finding: FuzzFinding) -> Defect:
-    """Return what stays of a call that is shrunk; of a graph the operators, and the transformers at fault."""
+    """Return what stays of a call that is shrunk, but for extents and elements: equal for calls of one defect; of a graph
+    the operators, and the transformers at fault."""
     case, graph, default = finding.case, finding.spec.graph, Options()
     nodes = () if graph is None else sorted({node.operator for node in graph.spec.nodes})
-    return Defect(
+    return (
         finding.signature,
         tuple(dict.fromkeys(spec.dtype for spec in case.inputs)) if graph is None else finding.culprit,
         (
