@@ -31,7 +31,7 @@ from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
 from harness.specs.selection import select
 from harness.targets.registry import parse_target
-from harness.triage.bisection import AXES, Measure, axis
+from harness.triage.bisection import AXES, axis, measure
 
 UNCHANGED = 1
 """Exit code where nothing changes."""
@@ -98,10 +98,9 @@ def bisect_command(
         _expressible(_cases(specs, query), AXES[over])  # a wrong argument comes before what the machine lacks
         raise
     cases, left_out = _expressible(_cases(specs, query), AXES[over])
-    measure = Measure(releases, cases, jobs=jobs or processors(), timeout=timeout, seed=seed)
 
     def tell(version: str) -> Measured:
-        measured = measure(version)
+        measured = measure(releases, version, cases, jobs=jobs or processors(), timeout=timeout, seed=seed)
         failing = (
             f"{measured.failing():,} of {len(measured.seen):,} fail"
             if len(cases) > 1

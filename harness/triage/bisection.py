@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -98,58 +99,49 @@ def _end(option: str, text: str, versions: Sequence[Version]) -> Version:
     return fitting[-1]
 
 
-class Measure:
-    """Runs cases on a release and returns their outcomes; a case that the release cannot load at all is left
-    out, not failed."""
+def measure(
+    releases: Axis, version: str, cases: Sequence[Case], *, jobs: int, timeout: float, seed: int
+) -> Measured:
+    """Run cases on a release and return their outcomes; a case that the release cannot load at all is left out, not
+    failed."""
+    target = releases.target(version)
+    try:
+        with Probes(target, timeout=timeout, seed=seed, jobs=jobs) as probes:
+            found = probes.run(cases)
+        loads = _loads(target, found, timeout)
+    except TargetUnavailable as error:
+        return Measured(version, skipped=str(error))
+    seen: dict[str, Seen] = {}
+    left_out: Counter[str] = Counter()
+    for probe in found:
+        case, outcome = probe.prepared.case, probe.judgement.outcome
+        if case.opset not in loads:
+            left_out[f"opset {case.opset} does not load"] += 1
+        elif outcome in _SAYS_NOTHING:
+            left_out[": ".join(filter(None, (outcome.value, *_what(probe))))] += 1
+        else:
+            seen[case.id] = Seen(case.validity, probe.signature, _what(probe)[1])
+    return Measured(version, seen, "" if seen else "; ".join(left_out), left_out)
 
-    def __init__(self, axis: Axis, cases: Sequence[Case], *, jobs: int, timeout: float, seed: int) -> None:
-        self._axis = axis
-        self._cases = cases
-        self._jobs = jobs
-        self._timeout = timeout
-        self._seed = seed
 
-    def __call__(self, version: str) -> Measured:
-        target = self._axis.target(version)
-        try:
-            with Probes(target, timeout=self._timeout, seed=self._seed, jobs=self._jobs) as probes:
-                found = probes.run(self._cases)
-            loads = self._loads(target, found)
-        except TargetUnavailable as error:
-            return Measured(version, skipped=str(error))
-        seen: dict[str, Seen] = {}
-        left_out: Counter[str] = Counter()
-        for probe in found:
-            case, judgement = probe.prepared.case, probe.judgement
-            if case.opset not in loads:
-                left_out[f"opset {case.opset} does not load"] += 1
-            elif judgement.outcome in _SAYS_NOTHING:
-                left_out[": ".join(filter(None, (judgement.outcome.value, *_what(probe))))] += 1
-            else:
-                found_so = probe.signature
-                seen[case.id] = Seen(
-                    case.validity, judgement.outcome, *_what(probe), found_so.stage, found_so.difference
-                )
-        return Measured(version, seen, "" if seen else "; ".join(left_out), left_out)
-
-    def _loads(self, target: Target, found: Sequence[Probe]) -> frozenset[int]:
-        """Return the opsets that the release loads: for those in doubt, a graph that needs nothing but the
-        opset is tried."""
-        opsets = frozenset(probe.prepared.case.opset for probe in found)
-        doubted = opsets - {probe.prepared.case.opset for probe in found if probe.execution.stage != "load"}
-        if not doubted:
-            return opsets
-        control = launch(target)._replace(
-            provider=CPU, provider_options={}, config=session_config(parse_target("cpu"))
-        )
-        given = {"X": Tensor("float32", np.ones(1, np.float32))}
-        with closing(WorkerPool(control, size=1, timeout=self._timeout)) as pool:
-            failed = {
-                opset
-                for opset in sorted(doubted)
-                if execute(pool, control_graph(opset), given, f"Identity@{opset}:").outputs is None
-            }
-        return opsets - failed
+def _loads(target: Target, found: Sequence[Probe], timeout: float) -> frozenset[int]:
+    """Return the opsets that the release loads: for those in doubt, a graph that needs nothing but the opset is
+    tried."""
+    opsets = frozenset(probe.prepared.case.opset for probe in found)
+    doubted = opsets - {probe.prepared.case.opset for probe in found if probe.execution.stage != "load"}
+    if not doubted:
+        return opsets
+    control = launch(target)._replace(
+        provider=CPU, provider_options={}, config=session_config(parse_target("cpu"))
+    )
+    given = {"X": Tensor("float32", np.ones(1, np.float32))}
+    with closing(WorkerPool(control, size=1, timeout=timeout)) as pool:
+        failed = {
+            opset
+            for opset in sorted(doubted)
+            if execute(pool, control_graph(opset), given, f"Identity@{opset}:").outputs is None
+        }
+    return opsets - failed
 
 
 def _what(probe: Probe) -> tuple[str, str]:
@@ -186,12 +178,12 @@ def mended(failure: Failure, *, seed: int, timeout: float) -> str | None:
         raise UsageError(
             f"--newest: {version} is no release that can run here; the oldest after it is {later[0]}"
         )
-    measure = Measure(releases, [case], jobs=min(2, processors()), timeout=timeout, seed=seed)
-    last = measure(later[-1]).seen.get(case.id)
+    run = partial(measure, releases, cases=[case], jobs=min(2, processors()), timeout=timeout, seed=seed)
+    last = run(later[-1]).seen.get(case.id)
     if last is None or not last.conforms:
         print(f"{later[-1]}, the newest release, does not conform either", file=sys.stderr)
         return None
-    found = bisect(later, measure)
+    found = bisect(later, run)
     changes = [
         change.after.version
         for change in found.changes

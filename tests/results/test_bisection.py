@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.case import Validity
+from harness.model.signature import Signature
 from harness.model.verdict import Outcome
 from harness.results.bisection.search import Bisection, Measured, Seen, bisect, difference
 from harness.results.bisection.summary import Searched, remarks, sentence
@@ -30,7 +31,7 @@ def releases(history: str) -> tuple[list[str], Measurer, list[str]]:
         letter = history[versions.index(version)]
         if letter == "-":
             return Measured(version, skipped="the opset does not load")
-        return Measured(version, {"case": Seen(Validity.VALID, _OUTCOMES[letter])})
+        return Measured(version, {"case": Seen(Validity.VALID, Signature(_OUTCOMES[letter]))})
 
     return versions, measure, asked
 
@@ -106,7 +107,9 @@ def test_later_changes_are_kept() -> None:
 
 
 def _rejected(version: str, error: str, message: str = "") -> Measured:
-    return Measured(version, {"case": Seen(Validity.INVALID, Outcome.REJECTED, error, message, "run")})
+    return Measured(
+        version, {"case": Seen(Validity.INVALID, Signature(Outcome.REJECTED, "run", error), message)}
+    )
 
 
 def test_by_signature_another_class_of_error_is_a_change_and_by_outcome_a_remark() -> None:
@@ -135,7 +138,7 @@ def _measured(**outcomes: Outcome) -> Measured:
     return Measured(
         "1",
         {
-            case: Seen(Validity.UNSPECIFIED if case == "open" else Validity.INVALID, o)
+            case: Seen(Validity.UNSPECIFIED if case == "open" else Validity.INVALID, Signature(o))
             for case, o in outcomes.items()
         },
     )

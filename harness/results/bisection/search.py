@@ -22,20 +22,15 @@ SIGNATURE: By = "signature"
 
 
 class Seen(NamedTuple):
-    """The outcome of a case on a release: the class of its error, and its message or the difference in
-    words."""
+    """The result of a case on a release; `message` is its error's, or the difference in words."""
 
     validity: Validity
-    outcome: Outcome
-    error: str = ""
+    signature: Signature
     message: str = ""
-    stage: str = ""
-    difference: str = ""
 
     @property
-    def signature(self) -> Signature:
-        """What results share that count as the same."""
-        return Signature(self.outcome, self.stage, self.error, self.difference)
+    def outcome(self) -> Outcome:
+        return self.signature.outcome
 
     @property
     def conforms(self) -> bool:

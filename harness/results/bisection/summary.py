@@ -139,7 +139,7 @@ def outcome(seen: Seen) -> str:
 
 def _did(searched: Searched, seen: Seen) -> str:
     """Describe the outcome of the only case on a release, as far as it is compared."""
-    if searched.found.by != SIGNATURE or not (seen.error or seen.difference):
+    if searched.found.by != SIGNATURE or not (seen.signature.error or seen.signature.difference):
         return outcome(seen)
     return outcome(seen).replace(seen.outcome.value, str(seen.signature), 1)
 
@@ -172,7 +172,7 @@ def _row(searched: Searched, measured: Measured, change: ReleaseChange | None) -
         measured.failing(),
         tuple(sorted(outcomes.items())),
         shown,
-        seen.error if seen is not None else "",
+        seen.signature.error if seen is not None else "",
         seen.message if seen is not None else "",
         measured.skipped,
     )
