@@ -21,7 +21,7 @@ from harness.render.payload import Payload
 from harness.render.terminal import repeated
 from harness.render.text import visible
 from harness.results import memory
-from harness.results.columns import Dataset
+from harness.results.columns import Dataset, rows_of
 from harness.results.counted import HEADER
 from harness.results.runfile import RunReader
 from harness.results.tables import Tables
@@ -114,9 +114,8 @@ def write_slices(run: Path, folder: Path) -> Slices:
     slices: Slices = {}
     reader = RunReader(run)
     with Dataset(f"{run}: cannot be divided", scanned=True) as data, data.part(reader) as part:
-        rows = part.ask(
-            f"SELECT operator, row, {part.line} FROM ({part.numbered}) AS results ORDER BY operator, row"
-        )
+        wanted = f"SELECT operator, row, {part.line} FROM ({part.numbered}) AS results ORDER BY operator, row"
+        rows = rows_of(part.sql, wanted)
         for number, (operator, of) in enumerate(groupby(rows, key=itemgetter(0))):
             taken = {name.lower() for name in slices.values()}
             file = f"{FOLDER}/{operator}.js"

@@ -334,11 +334,9 @@ def lines(path: Path | Stored) -> Iterator[bytes]:
         _plausible(sql, path)
         yield marks["header"].encode() + b"\n"
         found = [each for each in _fields() if each.name in has]
-        rows_of = _cast(path, {each.name: each.type for each in found}, has)
-        sql.execute(f"SELECT {_line(has)} FROM ({rows_of})")
-        while batch := sql.fetchmany(_TOGETHER):
-            for (row,) in batch:
-                yield row
+        wanted = _cast(path, {each.name: each.type for each in found}, has)
+        for (line,) in rows_of(sql, f"SELECT {_line(has)} FROM ({wanted})"):
+            yield line
         if marks.get("end", "null") != "null":
             yield marks["end"].encode() + b"\n"
         if marks.get("cut") == "true":
@@ -382,14 +380,7 @@ class RunColumns(NamedTuple):
 
     def rows(self, selected: str, more: str = "") -> list[tuple[Any, ...]]:
         """Return what a SELECT of its results finds."""
-        found: list[tuple[Any, ...]] = self.sql.execute(
-            f"SELECT {selected} FROM ({self.selected}) {more}"
-        ).fetchall()
-        return found
-
-    def ask(self, question: str) -> Iterator[Any]:
-        """Yield what a SELECT finds."""
-        return _found(self.sql, question)
+        return list(rows_of(self.sql, f"SELECT {selected} FROM ({self.selected}) {more}"))
 
     def taken(self, table: str, selected: str, row: str = "row") -> Iterator[tuple[Any, ...]]:
         """Yield columns of a table, and the lines of the results that its column `row` names, in the order of its column
@@ -401,7 +392,7 @@ class RunColumns(NamedTuple):
             if least is None:
                 continue
             rows = f"SELECT * FROM ({self.numbered}) WHERE row >= {least} AND row <= {most}"
-            yield from _found(
+            yield from rows_of(
                 self.sql,
                 f"SELECT {selected}, {self.line} FROM ({some}) AS taken JOIN ({rows}) AS results ON taken.{row} = results.row"
                 " ORDER BY n",
@@ -454,12 +445,9 @@ class Dataset:
         self._parts.append(selected)
         self.sql.execute(f"CREATE OR REPLACE VIEW results AS {' UNION ALL BY NAME '.join(self._parts)}")
 
-    def rows(self, question: str) -> Iterator[tuple[Any, ...]]:
-        """Yield what a SELECT finds."""
-        return _found(self.sql, question)
 
-
-def _found(sql: Any, question: str) -> Iterator[tuple[Any, ...]]:
+def rows_of(sql: Any, question: str) -> Iterator[Any]:
+    """Yield what a SELECT finds."""
     with sql.cursor() as cursor:
         cursor.execute(question)
         while batch := cursor.fetchmany(_TOGETHER):

@@ -19,7 +19,7 @@ from harness.model.errors import UsageError
 from harness.model.result import Result
 from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, Verdict
 from harness.results import columns
-from harness.results.columns import Dataset, RunColumns, sql_text
+from harness.results.columns import Dataset, RunColumns, rows_of, sql_text
 from harness.results.cross_check import CheckedResult, CrossCheck
 from harness.results.runfile import RunReader, miscounted
 from harness.results.tables import Tables
@@ -98,12 +98,15 @@ def _check_pair(part: RunColumns, cross_check: CrossCheck, provider: str, api: s
         for place, name in enumerate((provider, api))
         for field in ("validity", "outcome", "output")
     ]
-    rows = part.ask(f"""
+    rows = rows_of(
+        part.sql,
+        f"""
         SELECT operator, validity0, outcome0, output0 IS NULL, validity1, outcome1, output1 IS NULL,
             output0 IS NOT DISTINCT FROM output1, count(*), min(example)
         FROM (SELECT any_value(operator) AS operator, min("case") AS example, {", ".join(of)} FROM ({part.numbered})
             WHERE {columns.ASKED} AND {_VARIANT} = '' GROUP BY {columns.key('"case"')})
-        WHERE outcome0 IS NOT NULL AND outcome1 IS NOT NULL GROUP BY ALL""")
+        WHERE outcome0 IS NOT NULL AND outcome1 IS NOT NULL GROUP BY ALL""",
+    )
     for operator, *first, unset0, validity, outcome, unset1, same, number, example in rows:
         ours = CheckedResult(Validity(first[0]), Outcome(first[1]), UNSET if unset0 else "one")
         its = CheckedResult(

@@ -16,7 +16,7 @@ from harness.model.facets import facets
 from harness.model.result import NOT_EXPRESSIBLE, Diff
 from harness.model.signature import difference
 from harness.model.verdict import NOT_EXECUTED, Outcome
-from harness.results.columns import Dataset, RunColumns, key, sql_text
+from harness.results.columns import Dataset, RunColumns, key, rows_of, sql_text
 from harness.results.compare.comparison import (
     KEEP,
     OWN,
@@ -143,9 +143,8 @@ def _once(*sides: _Side) -> None:
     for side in sides:
         numbers = f"SELECT row, code, row_number() OVER (PARTITION BY key ORDER BY row) AS number FROM ({side.keyed})"
         wrong = f"SELECT min(row) FROM ({numbers}) WHERE number > 1 OR code = {_DAMAGED}"
-        for row, line in side.part.ask(
-            f"SELECT row, {side.part.line} FROM ({side.part.numbered}) AS results WHERE row = ({wrong})"
-        ):
+        lines = f"SELECT row, {side.part.line} FROM ({side.part.numbered}) AS results WHERE row = ({wrong})"
+        for row, line in rows_of(sql, lines):
             raise side.run.twice(row + HEADER, side.run.result(row + HEADER, line))
 
 
@@ -173,10 +172,11 @@ def _judge(comparison: Comparison, base: _Side, head: _Side) -> dict[int, _Judge
         FROM differing LEFT JOIN base USING (n) LEFT JOIN head USING (n)""")
     judged: dict[int, _Judged] = {}
     decode = msgspec.json.Decoder(ComparedResult).decode
-    for alike, number, place, grew, operator, level, was, now in base.part.ask("""
+    alike_pairs = """
         SELECT alike, number, place, grew, coalesce(head.operator, base.operator), coalesce(head.level, base.level), base.did, head.did
         FROM (SELECT alike, count(*) AS number, min(n) AS n FROM pairs GROUP BY alike) JOIN pairs USING (alike, n)
-        LEFT JOIN base USING (n) LEFT JOIN head USING (n) ORDER BY n"""):
+        LEFT JOIN base USING (n) LEFT JOIN head USING (n) ORDER BY n"""
+    for alike, number, place, grew, operator, level, was, now in rows_of(sql, alike_pairs):
         before, after = (None if text is None else decode(text) for text in (was, now))
         change: Change | None
         if before is not None and after is not None:

@@ -11,7 +11,7 @@ from harness.model.case import BEYOND, Validity
 from harness.model.header import Header
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Reading
-from harness.results.columns import ASKED, Dataset, key, sql_text
+from harness.results.columns import ASKED, Dataset, key, rows_of, sql_text
 from harness.results.runfile import RunReader, miscounted
 from harness.results.summary import missing
 
@@ -149,12 +149,13 @@ class RecordedRuns:
             return found
 
         one = "" if case is None else f'AND "case" = {sql_text(case)}'
-        rows = self._data.rows(
+        rows = rows_of(
+            self._data.sql,
             f"""
             SELECT "case", number, validity, outcome, left(coalesce(error.class, ''), 200)
             FROM results JOIN (VALUES {points}) AS points(run, target, number) USING (run, target)
             WHERE {ASKED} {one} ORDER BY "case", number
-            """
+            """,
         )
         for name, found in groupby(rows, key=lambda row: row[0]):
             if wanted(name):
