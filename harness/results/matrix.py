@@ -48,12 +48,10 @@ class Matrix(NamedTuple):
         return row.partition("=")[2] if len(self.names) == 1 else row
 
 
-def _cells(
-    tables: Tables, rows_are: Rows, **where: object
-) -> dict[tuple[str, str], dict[tuple[str, int], MatrixCell]]:
+def _cells(tables: Tables, rows_are: Rows) -> dict[tuple[str, str], dict[tuple[str, int], MatrixCell]]:
     """Sum valid cases over every opset, by operator and target."""
     found: dict[tuple[str, str], dict[tuple[str, int], tuple[Tally, set[str]]]] = {}
-    cells = tables.by("operator", "target", rows_are, "rank", "level", validity=Validity.VALID, **where)
+    cells = tables.by("operator", "target", rows_are, "rank", "level", validity=Validity.VALID)
     for (operator, target, row, rank, level), tally in cells.items():
         if row:
             total, levels = found.setdefault((operator, target), {}).setdefault((row, rank), (Tally(), set()))
@@ -71,12 +69,6 @@ def _cells(
 def _matrix(operator: str, target: str, rows_are: Rows, cells: dict[tuple[str, int], MatrixCell]) -> Matrix:
     rows, ranks = {row for row, _ in cells}, {rank for _, rank in cells}
     return Matrix(operator, target, rows_are, tuple(sorted(rows, key=_row_key)), tuple(sorted(ranks)), cells)
-
-
-def matrix(tables: Tables, operator: str, target: str, rows_are: Rows) -> Matrix:
-    """Return one matrix of an operator."""
-    cells = _cells(tables, rows_are, operator=operator, target=target)
-    return _matrix(operator, target, rows_are, cells.get((operator, target), {}))
 
 
 def _row_key(row: str) -> list[tuple[int, str]]:

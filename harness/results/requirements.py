@@ -87,8 +87,6 @@ class Rules:
     """Collects the results of one target for the cases that rules name."""
 
     def __init__(self) -> None:
-        self._known = rules()
-        self._by_origin = by_origin()
         self._counts: Counter[tuple[int, bool, ObservedResult]] = Counter()
         self._examples: dict[tuple[int, bool, ObservedResult], str] = {}
 
@@ -97,7 +95,7 @@ class Rules:
         if inexpressible(result):
             return
         key = CaseKey.of(result.case)
-        candidates = self._by_origin.get(f"{key.operator}:{key.origin}")
+        candidates = by_origin().get(f"{key.operator}:{key.origin}")
         if candidates is None:
             return
         did = ObservedResult(
@@ -116,7 +114,7 @@ class Rules:
         """Return every rule with both of its sides."""
         return [
             Tested(rule, self._side(number, True), self._side(number, False))
-            for number, rule in enumerate(self._known)
+            for number, rule in enumerate(rules())
         ]
 
     def _side(self, number: int, holds: bool) -> Side:

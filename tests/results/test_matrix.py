@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-from harness.results.matrix import matrices, matrix
+from harness.results.matrix import matrices
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU
 
 
 def test_rows_and_ranks_are_in_order_and_counts_add_up() -> None:
     tables = synthetic.tables(3000, {"cpu": CPU, "dml": ABSENT})
-    found = matrix(tables, "GatherElements", "cpu", "dtype")
+    found = next(each for each in matrices(tables) if each.operator == "GatherElements")
+    assert (found.target, found.rows_are) == ("cpu", "dtype")
     assert found.rows[:3] == ("bool", "int8", "int16")
     assert found.rows[-1] == "string"
     assert found.ranks == tuple(range(1, 10))

@@ -23,25 +23,6 @@ from harness.results.rules.relations import Shape, Value, relations, yes
 ABSENT = ""
 """A word column that a case does not have."""
 
-FIRST_INPUT = frozenset(
-    (
-        "dtype",
-        "kind",
-        "bits",
-        "rank",
-        "elements",
-        "shape",
-        "multiple_of_4",
-        "empty",
-        "first",
-        "last",
-        "smallest",
-        "largest",
-        "has_extent_1",
-    )
-)
-"""The columns that speak of the first input, whatever it is called."""
-
 _REAL = re.compile(r"[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|inf)\Z")
 _KINDS = {"int": "signed", "uint": "unsigned", "bfloat": "float"}
 _BITS = {"bool": 8, "string": 0}
@@ -227,6 +208,10 @@ def _of_shape(shape: Shape) -> dict[str, Value]:
         found.update(first=shape[0], last=shape[-1], smallest=min(shape), largest=max(shape))
         found["has_extent_1"] = yes(1 in shape)
     return found
+
+
+FIRST_INPUT = frozenset({"dtype", "kind", "bits", *_of_shape((1,))})
+"""The columns that speak of the first input, whatever it is called."""
 
 
 def names_asked(half: str) -> dict[str, Value]:

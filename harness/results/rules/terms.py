@@ -157,7 +157,7 @@ class Term(NamedTuple):
     @property
     def words(self) -> str:
         """The term as people read it."""
-        plain = f"{self.column}{self.relation}{self.value}"
+        plain = str(self)
         if self.column == "operator":
             return str(self.value) if self.relation == "=" else f"not {self.value}"
         whose, _, what = self.column.rpartition(".")
