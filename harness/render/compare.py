@@ -143,12 +143,7 @@ def _groups(comparison: Comparison) -> list[Item]:
     return [
         Item(
             f"{group.number:,} × {line(group.cases)} ({group.kind.validity.value}) on {group.kind.pair.name}",
-            [
-                Remark(
-                    " · ".join((_turn(group.kind), *_happened(group.example))),
-                    "soft",
-                )
-            ],
+            [Remark(" · ".join((_turn(group.kind), *_happened(group.example))), "soft")],
             group.example.result.case,
             group.kind.change.value,
             "#"
@@ -179,21 +174,21 @@ def _happened(found: Changed) -> list[str]:
 
 def _counts(comparison: Comparison) -> Table:
     base, head = comparison.base, comparison.head
-    rows: list[Row] = []
-    for pair, counts in comparison.counts.items():
-        held = base.tally(target=pair.base).selected, head.tally(target=pair.head).selected
-        rows.append(_count_row(pair.name, held, counts, query(target=pair.head)))
+    held = [
+        (base.tally(target=pair.base).selected, head.tally(target=pair.head).selected)
+        for pair in comparison.pairs
+    ]
+    rows = [
+        _count_row(pair.name, both, comparison.counts[pair], query(target=pair.head))
+        for pair, both in zip(comparison.pairs, held, strict=True)
+    ]
     if len(rows) > 1:
-        held = (
-            sum(base.tally(target=pair.base).selected for pair in comparison.pairs),
-            sum(head.tally(target=pair.head).selected for pair in comparison.pairs),
-        )
-        rows.append(_count_row("all", held, comparison.total, "target="))
+        rows.append(_count_row("all", tuple(map(sum, zip(*held, strict=True))), comparison.total, "target="))
     heads = ["target", "BASE", "HEAD", "in both", "equal", *(PLURALS[change] for change in Change)]
     return Table((*heads, "neither"), rows, range(1, 11))
 
 
-def _count_row(name: str, held: tuple[int, int], counts: ComparedCounts, link: str) -> Row:
+def _count_row(name: str, held: tuple[int, ...], counts: ComparedCounts, link: str) -> Row:
     changes = (
         Span(
             f"{number:,}",

@@ -245,20 +245,19 @@ def _bug_report(view: ModelView, target: str, case: str) -> list[Remark]:
 
 
 def _known(found: Sequence[DefectOfCalls]) -> Items:
-    items = []
-    for each in found:
-        where = "" if each.holds else "not in this release"
-        items.append(
+    return Items(
+        [
             Item(
                 f"{each.title}: {count(each.calls, 'call')} on {each.target}",
                 [
                     Remark(line(each.reason, 1000), link=each.link),
                     Remark(release_words(*releases(each.releases)), "soft"),
                 ],
-                tag=where,
+                tag="" if each.holds else "not in this release",
             )
-        )
-    return Items(items)
+            for each in found
+        ]
+    )
 
 
 def _more_places(region: RegionRow) -> str:

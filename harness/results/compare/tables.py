@@ -118,15 +118,16 @@ def _remarks(comparison: Comparison) -> tuple[str, ...]:
 
 def _flaky(comparison: Comparison) -> str:
     """Say which changes are of flaky cases, empty where none are."""
-    found = [
-        (count(number, change.value, PLURALS[change]), number)
-        for change in Change
-        if (number := comparison.flaky[change])
-    ]
-    if not found:
+    if not (found := _changes(comparison.flaky)):
         return ""
-    are = "is" if sum(number for _, number in found) == 1 else "are"
-    return f"{', '.join(words for words, _ in found)} {are} of flaky cases: repeated in one run, they did not always do the same."
+    are = "is" if comparison.flaky.total() == 1 else "are"
+    return f"{found} {are} of flaky cases: repeated in one run, they did not always do the same."
+
+
+def _changes(numbers: Counter[Change]) -> str:
+    """Write how many changes of each kind there are: `2 regressions, 1 new`."""
+    found = ((change, numbers[change]) for change in Change)
+    return ", ".join(count(number, change.value, PLURALS[change]) for change, number in found if number)
 
 
 def _inputs(differing: list[str]) -> list[str]:
@@ -214,15 +215,8 @@ class BothCell(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Name what changed: `2 regressions, 1 new`."""
-        return (
-            ", ".join(
-                count(number, change.value, PLURALS[change])
-                for change in Change
-                if (number := self.changes[change])
-            )
-            or "equal"
-        )
+        """Name what changed."""
+        return _changes(self.changes) or "equal"
 
 
 class BothRow(NamedTuple):
