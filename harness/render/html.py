@@ -26,6 +26,7 @@ from harness.model.cache_folder import cache_folder
 from harness.model.case import BEYOND
 from harness.model.facets import written
 from harness.model.reference.feature_levels import level_key
+from harness.model.target_info import TargetInfo
 from harness.model.verdict import DEFECTS, Reading, Verdict
 from harness.render.markup import host
 from harness.render.page_cases import WHOLE, PageCases, Slices
@@ -206,21 +207,25 @@ def anchor(operator: str, *, plain: bool = False) -> str:
     return name if plain else quote(name, safe="")
 
 
+def fact_rows(infos: Sequence[TargetInfo]) -> list[tuple[str, list[str]]]:
+    """Return the facts about some targets by name, each with the value of every target."""
+    found = [dict(target_facts(info)) for info in infos]
+    names = dict.fromkeys(name for facts in found for name in facts)
+    reasons = [info.unavailable or "" for info in infos]
+    rows = [(name, [facts.get(name, "") for facts in found]) for name in names]
+    return ([("not available", reasons)] if any(reasons) else []) + rows
+
+
 def _context(report: Report) -> dict[str, Any]:
     tables = report.tables
     header = tables.header
     groups = tables.differences.groups()
-    facts_of = {target: dict(target_facts(info)) for target, info in header.targets.items()}
-    names = list(dict.fromkeys(name for facts in facts_of.values() for name in facts))
     counted = [
         {"name": target, "tally": tables.tally(target=target), "link": query(target=target), "all": False}
         for target in tables.targets
     ]
     if len(counted) > 1:
         counted.append({"name": "all", "tally": tables.tally(), "link": "target=", "all": True})
-    facts = [(name, [facts_of[target].get(name, "") for target in tables.targets]) for name in names]
-    if any(info.unavailable for info in header.targets.values()):
-        facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
         "report": report,
         "tables": tables,
@@ -252,7 +257,7 @@ def _context(report: Report) -> dict[str, Any]:
         "not_reviewed": tables.deviations.rows(pending=True),
         "about_deviations": tables.deviations.remarks(report.known),
         "about_pending": PENDING,
-        "facts": facts,
+        "facts": fact_rows(list(header.targets.values())),
         "duration": f"{tables.end.seconds:,.1f} s" if tables.end else "",
     }
 

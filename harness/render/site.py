@@ -25,7 +25,7 @@ from harness.model.result_key import case_anchor
 from harness.model.verdict import DEFECTS, Reading
 from harness.render.document import Block, Document, Item, Items, Paragraph, Remark, Section, Span
 from harness.render.document_html import write_html
-from harness.render.html import asset, environment
+from harness.render.html import asset, environment, fact_rows
 from harness.render.terminal import describe, details
 from harness.render.text import line, visible
 from harness.render.trend import badge_svg
@@ -35,7 +35,7 @@ from harness.results.history.site import CaseStory, Site, StoryGroup, worst_firs
 from harness.results.history.summary import at, headline, sentence
 from harness.results.level_table import telling_number
 from harness.results.numbering import Numbering
-from harness.results.summary import count, some, target_facts
+from harness.results.summary import count, some
 from harness.results.tables import short_names
 
 _SINCE = 3
@@ -180,7 +180,7 @@ def render_site(site: Site) -> Iterator[tuple[str, str]]:
             "columns": columns,
             "moments": moments[::-1],
             "trends": trends(target, moments, by_release=True),
-            "facts": _facts([column.moments[-1] for column in columns]),
+            "facts": fact_rows([column.moments[-1].point.info for column in reversed(columns)]),
             "operators": [name for name in worst_first(site, columns) if site.rows(name, target)],
         }
         yield (
@@ -215,27 +215,23 @@ class _Names:
 
     def __init__(self, site: Site) -> None:
         self._short = short_names(site.targets)
-        self._stems = {kind: _stems(names) for kind, names in self._named(site)}
-
-    def _named(self, site: Site) -> Iterator[tuple[str, list[str]]]:
-        yield "operators", site.operators
-        yield "targets", site.targets
+        self._operators, self._targets = _stems(site.operators), _stems(site.targets)
 
     def operator(self, name: str) -> str:
         """Return the path of an operator's page."""
-        return f"operators/{self._stems['operators'][name]}.html"
+        return f"operators/{self._operators[name]}.html"
 
     def target(self, name: str) -> str:
         """Return the path of a target's page."""
-        return f"targets/{self._stems['targets'][name]}.html"
+        return f"targets/{self._targets[name]}.html"
 
     def badge(self, name: str) -> str:
         """Return the path of a target's badge."""
-        return f"targets/{self._stems['targets'][name]}.svg"
+        return f"targets/{self._targets[name]}.svg"
 
     def anchor(self, target: str) -> str:
         """Return the fragment of a target on the page of an operator."""
-        return f"on-{self._stems['targets'][target]}"
+        return f"on-{self._targets[target]}"
 
     def shown(self, target: str) -> str:
         """Name a target without the folders of its options."""
@@ -301,15 +297,6 @@ def _own(stories: Iterable[CaseStory]) -> str:
     """Say how a case's outputs differ, which is not the same for all of a group."""
     said = (details(msgspec.structs.replace(story.newest.result, error=None)) for story in stories)
     return line(" · ".join(part for parts in said for part in parts if "it ran without" not in part), 240)
-
-
-def _facts(moments: list[Moment]) -> list[tuple[str, list[str]]]:
-    """Return the facts about a target in each release, by name; newest release first."""
-    found = [dict(target_facts(moment.point.info)) for moment in reversed(moments)]
-    names = dict.fromkeys(name for facts in found for name in facts)
-    reasons = [moment.point.info.unavailable or "" for moment in reversed(moments)]
-    rows = [(name, [facts.get(name, "") for facts in found]) for name in names]
-    return ([("not available", reasons)] if any(reasons) else []) + rows
 
 
 def _search(site: Site, names: _Names) -> str:
