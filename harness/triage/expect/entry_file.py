@@ -41,8 +41,7 @@ class EntryFile:
         self._lines: list[str | None] = list(self.before.splitlines(keepends=True))
         self._source = source
         self._added: list[NewEntry] = []
-        self._dropped: set[int] = set()
-        self._placed: dict[int, tuple[int, int]] = {}
+        self._dropped: dict[int, tuple[int, int]] = {}
         self._queries: dict[int, dict[str, tuple[str, ...]]] = {}
         first = self.before.splitlines()[source.lines[(0,)] - 1] if source.tree else ""
         self._indent = first[: len(first) - len(first.lstrip())]
@@ -55,8 +54,7 @@ class EntryFile:
                 f"{self.path}:{start + 1}: entries are edited by lines; begin each of them on a line of its own"
             )
         self._lines[start:stop] = [None] * (stop - start)
-        self._dropped.add(position)
-        self._placed[position] = start, stop
+        self._dropped[position] = start, stop
 
     def set_queries(self, position: int, key: str, queries: Sequence[str]) -> None:
         """Write the queries of `match` or `unless` anew; `unless` comes after `match` where it is new."""
@@ -123,8 +121,7 @@ class EntryFile:
     def _comments_to_keep(self) -> Counter[str]:
         """Count the comments of the file, but for those within entries that were dropped."""
         lines: list[str] = self.before.splitlines(keepends=True)
-        for position in self._dropped:
-            start, stop = self._placed[position]
+        for start, stop in self._dropped.values():
             lines[start:stop] = [""] * (stop - start)
         return Counter(_comments(lines))
 

@@ -56,7 +56,7 @@ class Flaky(NamedTuple):
 class ReducedCase(NamedTuple):
     """The smallest case, its failure, the number of tried cases, and the numbers of elements before and after;
     `finished` is False if the time ended the search. `spec` is the case's spec, for a graph the one without the
-    removed nodes; `culprit` names the transformers at fault."""
+    removed nodes."""
 
     case: Case
     spec: LoadedSpec
@@ -65,8 +65,7 @@ class ReducedCase(NamedTuple):
     restarts: int
     before: int
     after: int
-    finished: bool = True
-    culprit: tuple[str, ...] = ()
+    finished: bool
 
 
 class Reducer:
@@ -189,19 +188,15 @@ class Reducer:
             return Flaky(
                 f"{self.subject.origin.id}: reduced to {case.id}, which is flaky in fresh workers: {describe(found)}"
             )
-        numbers = (
-            self._probes.number,
-            self._probes.restarts,
-            elements(self.subject.start),
-            elements(candidate),
-        )
         return ReducedCase(
             case,
             self.subject.spec,
             self._wanted[0],
-            *numbers,
+            self._probes.number,
+            self._probes.restarts,
+            before=elements(self.subject.start),
+            after=elements(candidate),
             finished=not self._over,
-            culprit=self._culprit,
         )
 
     def _filled(self, candidate: Candidate) -> Case:

@@ -87,15 +87,11 @@ def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
     array = tensor.array
     for dimension, extent in enumerate(array.shape):
         if extent:
-            yield _Cut("drop", position, 0, np.asarray(array.take(0, dimension), array.dtype))
+            rest = np.asarray(array.take(0, dimension), array.dtype)
         else:
             shape = array.shape[:dimension] + array.shape[dimension + 1 :]
-            yield _Cut(
-                "drop",
-                position,
-                0,
-                np.full(shape, "" if tensor.dtype == "string" else 0, DTYPES[tensor.dtype].storage),
-            )
+            rest = np.full(shape, "" if tensor.dtype == "string" else 0, DTYPES[tensor.dtype].storage)
+        yield _Cut("drop", position, 0, rest)
     for dimension, extent in enumerate(array.shape):
         if extent > 1:
             yield _Cut("keep 1", position, 1, array.take(range(1), dimension))
@@ -106,19 +102,12 @@ def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
                 if rest.shape[dimension]:
                     how = f"without {start} to {start + part}"
                     yield _Cut(how, position, rest.shape[dimension], rest)
-        for left in dict.fromkeys(
-            (
-                extent // 2,
-                extent - extent // 4,
-                extent - extent // 16,
-                *(extent - v for v in _VECTORS),
-                extent - 1,
-            )
-        ):
+        gone = (extent - extent // 2, extent // 4, extent // 16, *_VECTORS, 1)
+        for left in dict.fromkeys(extent - part for part in gone):
             if 1 < left < extent:
                 yield _Cut(f"keep {left}", position, left, array.take(range(left), dimension))
-        gone = range(extent) if extent <= _SINGLE_SLICES else (0,)
-        for slice_ in gone if extent > 1 else ():
+        single = range(extent) if extent <= _SINGLE_SLICES else (0,)
+        for slice_ in single if extent > 1 else ():
             yield _Cut(f"without {slice_}", position, extent - 1, np.delete(array, slice_, dimension))
 
 
