@@ -23,7 +23,7 @@ from harness.model.case import Case
 from harness.model.errors import NothingRan, TargetUnavailable
 from harness.model.query import Query
 from harness.render.bisection import bisection_data, bisection_document
-from harness.results.bisection.search import OUTCOME, SIGNATURE, Bisection, By, Measured, bisect
+from harness.results.bisection.search import OUTCOME, SIGNATURE, By, Measured, bisect
 from harness.results.bisection.summary import Searched
 from harness.results.summary import count
 from harness.run.folders import processors
@@ -115,7 +115,10 @@ def bisect_command(
 
     found = bisect(releases.versions, tell, everything=everything, by=by)
     if not found.ran:
-        raise TargetUnavailable(_no_release(found))
+        newest = found.measured[-1]
+        raise TargetUnavailable(
+            f"none of {len(found.measured)} releases can run it; {newest.version}: {newest.skipped}"
+        )
     name = f"{releases.head}{releases.options}"
     searched = Searched(
         over,
@@ -153,8 +156,3 @@ def _expressible(cases: list[Case], head: str) -> tuple[list[Case], str]:
     if not kept:
         raise NothingRan(f"nothing to bisect on {head}: {said}")
     return kept, said
-
-
-def _no_release(found: Bisection) -> str:
-    newest = found.measured[-1]
-    return f"none of {len(found.measured)} releases can run it; {newest.version}: {newest.skipped}"

@@ -12,7 +12,7 @@ from harness.render.csv_tables import csv_line
 from harness.render.document import Block, Document, Paragraph, Row, Section, Span, Table, run_table
 from harness.render.document_markdown import write_markdown
 from harness.results.cross_check import Suspect
-from harness.results.requirements import ObservedResult, Rules, Side, Tested
+from harness.results.requirements import Rules, Side, Tested
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.results.tables import Tables
@@ -141,18 +141,14 @@ def _rules(tested: Iterable[Tested], target: str) -> Section:
     return Section("rules", f"Both sides of every sentence, on {target}", [Table(heads, rows)])
 
 
-def did_text(did: ObservedResult) -> str:
-    """Write the outcome of a call: `rejected at load: CreateOperator E_INVALIDARG`."""
-    at = f" at {did.stage}: {did.error}" if did.error else ""
-    return f"{did.outcome.value}{at}"
-
-
 def _side(side: Side, without: str) -> str:
+    """Count the outcomes of calls: `3 rejected at load: CreateOperator E_INVALIDARG`."""
     if not side.counts:
         return f"– ({without})" if without else "not run"
     counts: Counter[str] = Counter()
     for did, number in side.counts.items():
-        counts[did_text(did)] += number
+        at = f" at {did.stage}: {did.error}" if did.error else ""
+        counts[f"{did.outcome.value}{at}"] += number
     return "; ".join(f"{number:,} {text}" for text, number in counts.items())
 
 

@@ -241,12 +241,8 @@ def _start(header: Header) -> int:
     if moment is None:
         return 0
     try:
-        return int(
-            datetime.strptime("".join(moment.groups()), "%Y%m%d%H%M%S")
-            .replace(tzinfo=timezone.utc)
-            .timestamp()
-            * 1000
-        )
+        when = datetime.strptime("".join(moment.groups()), "%Y%m%d%H%M%S")
+        return int(when.replace(tzinfo=timezone.utc).timestamp() * 1000)
     except ValueError:
         return 0
 

@@ -72,12 +72,8 @@ def sentence(view: ModelView) -> str:
             continue
         wrong, levels = view.wrong_calls(target), view.wrong_levels(target)
         if wrong:
-            first = view.nodes_of(wrong[0])
-            more = (
-                f" and {sum(view.uses[call] for call in wrong) - 1:,} more"
-                if sum(view.uses[call] for call in wrong) > 1
-                else ""
-            )
+            first, nodes = view.nodes_of(wrong[0]), sum(view.uses[call] for call in wrong)
+            more = f" and {nodes - 1:,} more" if nodes > 1 else ""
             verb = "are" if more else "is"
             worst = "wrong" if view.verdict(target, wrong[0]) == "wrong" else "wrong or end the process"
             size = _by_how_much(view.results.get((target, view.report.calls[wrong[0]].case)))

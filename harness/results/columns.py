@@ -48,8 +48,6 @@ _DERIVED = {
     "inputs": _INPUTS,
 }
 """Columns that a reader of lines does not need: what a result means, and the parts of its case's id."""
-_ROW_BYTES = 1
-"""A file with fewer bytes a row is hostile: its ids alone need more."""
 _FOOTER = 32 << 20
 """A footer with more bytes is hostile: reading it takes twenty times as much memory. The footer of 10^8 results has 12 MiB."""
 _OURS = b"harness."
@@ -85,7 +83,10 @@ class _Field:
         self.null = any(isinstance(each, kinds.NoneType) for each in several)
         (kind,) = (each for each in several if not isinstance(each, kinds.NoneType))
         self.members = [_Field(each) for each in kind.fields] if isinstance(kind, kinds.StructType) else None
-        self.type = _column_type(kind) if self.members is None else _struct(self.members)
+        if self.members is None:
+            self.type = _column_type(kind)
+        else:
+            self.type = f"STRUCT({', '.join(f'{_name(each.name)} {each.type}' for each in self.members)})"
 
     def member(self, place: str) -> str:
         """Return SQL for `,"key":value`; NULL where a line lacks the key."""
@@ -123,10 +124,6 @@ def key(*fields: str) -> str:
     digits eight bytes apart, so texts are hashed at two offsets."""
     hashed = (f"{field}, concat('....', {field}::VARCHAR)" for field in fields)
     return f"hash({', '.join(hashed)})"
-
-
-def _struct(members: list[_Field]) -> str:
-    return f"STRUCT({', '.join(f'{_name(each.name)} {each.type}' for each in members)})"
 
 
 def _object(members: list[_Field], place: str) -> str:
@@ -314,9 +311,9 @@ def _names(sql: Any, path: Path | Stored) -> set[str]:
 
 
 def _plausible(sql: Any, path: Path | Stored) -> None:
-    """Raise UsageError for a file with more rows than bytes."""
+    """Raise UsageError for a file with more rows than bytes, which is hostile: its ids alone need more."""
     (rows,) = sql.execute(f"SELECT count(*) FROM {_source(path)}").fetchone()
-    if rows * _ROW_BYTES > (size := _size(path)):
+    if rows > (size := _size(path)):
         raise UsageError(f"{path}: damaged columns: {rows:,} rows in {size:,} bytes")
 
 

@@ -106,8 +106,9 @@ def remarks(searched: Searched) -> tuple[str, ...]:
         span = "" if found.complete else f" somewhere after {change.before.version}, at the latest"
         said.append(f"another change{span or ''} in {change.after.version}: {_briefly(searched, change)}")
     if found.by != SIGNATURE and len(found.ran) > 1:
-        otherwise = difference(found.ran[0], found.ran[-1], SIGNATURE)
-        same = [case for case in otherwise if _same_outcome(found, case)]
+        first, last = found.ran[0], found.ran[-1]
+        otherwise = difference(first, last, SIGNATURE)
+        same = [case for case in otherwise if first.seen[case].outcome is last.seen[case].outcome]
         if same:
             said.append(_beside_the_outcome(searched, same))
     if found.first is None and not found.complete and len(found.ran) > 1:
@@ -142,10 +143,6 @@ def _did(searched: Searched, seen: Seen) -> str:
     if searched.found.by != SIGNATURE or not (seen.signature.error or seen.signature.difference):
         return outcome(seen)
     return outcome(seen).replace(seen.outcome.value, str(seen.signature), 1)
-
-
-def _same_outcome(found: Bisection, case: str) -> bool:
-    return found.ran[0].seen[case].outcome is found.ran[-1].seen[case].outcome
 
 
 def _beside_the_outcome(searched: Searched, cases: list[str]) -> str:
