@@ -70,16 +70,5 @@ def lines(selection: Selection, *, as_json: bool, count: bool) -> Iterator[str]:
 
 
 def _json(case: Case) -> str:
-    described = {
-        "case": case.id,
-        "operator": case.operator,
-        "opset": case.opset,
-        "attributes": case.attributes,
-        "inputs": case.inputs,
-        "options": case.options,
-        "validity": case.validity,
-        "rule": case.rule,
-        "source": case.source,
-        "levels": case.levels,
-    }
-    return json_text(described)
+    stated = ("operator", "opset", "attributes", "inputs", "options", "validity", "rule", "source", "levels")
+    return json_text({"case": case.id} | {name: getattr(case, name) for name in stated})

@@ -73,18 +73,12 @@ def bisection_data(searched: Searched) -> dict[str, Any]:
 
 def _change(change: ReleaseChange, by: By) -> dict[str, Any]:
     worse, better, other = moves(change)
-    cases = {
-        case: {
-            side: measured.seen[case].outcome.value
-            for side, measured in (("before", change.before), ("after", change.after))
-        }
-        | {
-            f"{side}_signature": str(measured.seen[case].signature)
-            for side, measured in (("before", change.before), ("after", change.after))
-            if by == SIGNATURE
-        }
-        for case in change.cases
-    }
+    cases: dict[str, dict[str, str]] = {}
+    for case in change.cases:
+        did = {"before": change.before.seen[case], "after": change.after.seen[case]}
+        cases[case] = {side: seen.outcome.value for side, seen in did.items()}
+        if by == SIGNATURE:
+            cases[case] |= {f"{side}_signature": str(seen.signature) for side, seen in did.items()}
     return {
         "before": change.before.version,
         "after": change.after.version,

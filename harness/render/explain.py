@@ -142,4 +142,4 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _term(term: Term) -> dict[str, Any]:
-    return {"column": term.column, "relation": term.relation, "value": term.value, "words": term.words}
+    return term._asdict() | {"words": term.words}

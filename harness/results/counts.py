@@ -31,16 +31,15 @@ class Counts:
     """What the end record counts: results by what decides of them, and `lost`, how often a target went away."""
 
     def __init__(self) -> None:
-        self._kinds: Counter[tuple[Validity, Outcome, Verdict, bool, bool]] = Counter()
+        self._kinds: Counter[_Kind] = Counter()
         self.lost = 0
 
     def __len__(self) -> int:
         return self._kinds.total()
 
     def add(self, result: Result) -> None:
-        self._kinds[
-            result.validity, result.outcome, result.verdict, inexpressible(result), result.outside
-        ] += 1
+        kind = _Kind(result.validity, result.outcome, result.verdict, inexpressible(result), result.outside)
+        self._kinds[kind] += 1
 
     def merge(self, other: Counts) -> None:
         """Add what another part of the run counted."""
@@ -51,22 +50,22 @@ class Counts:
     def outcomes(self) -> Counter[str]:
         """How many results have each outcome."""
         found = Counter[str]()
-        for (_, outcome, *_), number in self._kinds.items():
-            found[outcome.value] += number
+        for kind, number in self._kinds.items():
+            found[kind.outcome.value] += number
         return found
 
     @property
     def verdicts(self) -> Counter[str]:
         """How many results have each verdict."""
         found = Counter[str]()
-        for (_, _, verdict, *_), number in self._kinds.items():
-            found[verdict.value] += number
+        for kind, number in self._kinds.items():
+            found[kind.verdict.value] += number
         return found
 
     @property
     def inexpressible(self) -> int:
         """How many cases a target's API has no words for."""
-        return sum(number for kind, number in self._kinds.items() if kind[3])
+        return sum(number for kind, number in self._kinds.items() if kind.inexpressible)
 
     def end(
         self,
@@ -92,7 +91,7 @@ class Counts:
     def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:
         """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement, 4
         if no target could be asked."""
-        kinds = [_Kind(*kind) for kind in self._kinds]
+        kinds = list(self._kinds)
         failing = any(kind.unexpected(baseline=baseline) for kind in kinds)
         only_placement = all(
             kind.outcome is Outcome.NOT_PLACED for kind in kinds if kind.unexpected(baseline=False)

@@ -8,6 +8,7 @@ Only cases that the documents allow count a documented cell as rejected, since o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -97,16 +98,13 @@ class TensorSupport:
 
     def __init__(self, header: Header) -> None:
         self._header = header
-        self._seen: dict[tuple[str, str, bool], _Seen] = {}
+        self._seen: dict[tuple[str, str, bool], _Seen] = defaultdict(_Seen)
 
     def add(self, result: Result) -> None:
         """Take one result; those that name no call say nothing."""
         if result.call is UNSET:
             return
-        key = (result.target, result.call, result.validity is Validity.VALID)
-        seen = self._seen.get(key)
-        if seen is None:
-            seen = self._seen[key] = _Seen()
+        seen = self._seen[result.target, result.call, result.validity is Validity.VALID]
         if result.outcome in _RAN:
             if seen.ran is None or (result.outcome is Outcome.PASS and seen.ran.outcome is not Outcome.PASS):
                 seen.ran = result

@@ -49,9 +49,7 @@ def redrawn(probes: Probes, case: Case, spec: LoadedSpec) -> RedrawnCase:
 
     def alike(changed: Mapping[str, Tensor]) -> bool:
         made = make(changed)
-        if made is None:
-            return False
-        return probes.fresh(made[0]).signature == wanted
+        return made is not None and probes.fresh(made[0]).signature == wanted
 
     changed = drawn
     if not alike(drawn):

@@ -4,7 +4,7 @@ as rows of one feature table."""
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -111,7 +111,7 @@ class Failures:
     def __init__(self) -> None:
         self.table = FeatureTable()
         self.groups: dict[FailureKind, FailureGroup] = {}
-        self.passing: dict[FailureScope, array[int]] = {}
+        self.passing: dict[FailureScope, array[int]] = defaultdict(lambda: array("i"))
         self._lines = array("I")
         self._seen: set[bytes] = set()
 
@@ -126,10 +126,7 @@ class Failures:
 
     def hold(self, line: int, result: Result, scope: FailureScope) -> None:
         """Take a result that failures are held against."""
-        rows = self.passing.get(scope)
-        if rows is None:
-            rows = self.passing[scope] = array("i")
-        rows.append(self._row(line, result))
+        self.passing[scope].append(self._row(line, result))
 
     def once(self, run: RunReader, line: int, result: Result, place: int) -> None:
         """Refuse a result that is in the run twice. Errors: UsageError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -140,13 +141,10 @@ class RecordedRuns:
             f"({sql_text(point.header.run_id)}, {sql_text(point.target)}, {point.number})"
             for point in self._points
         )
-        states: dict[tuple[str, ...], RecordedResult] = {}
 
+        @cache
         def state(validity: str, outcome: str, error: str) -> RecordedResult:
-            found = states.get(key := (validity, outcome, error))
-            if found is None:
-                found = states[key] = RecordedResult(Validity(validity), Outcome(outcome), error)
-            return found
+            return RecordedResult(Validity(validity), Outcome(outcome), error)
 
         one = "" if case is None else f'AND "case" = {sql_text(case)}'
         rows = rows_of(
