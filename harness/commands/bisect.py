@@ -27,9 +27,6 @@ from harness.results.bisection.search import OUTCOME, SIGNATURE, By, Measured, b
 from harness.results.bisection.summary import Searched
 from harness.results.summary import count
 from harness.run.folders import processors
-from harness.specs.expand import expand
-from harness.specs.reading.load import load_specs
-from harness.specs.selection import select
 from harness.targets.registry import parse_target
 from harness.triage.bisection import AXES, axis, measure
 
@@ -135,8 +132,9 @@ def bisect_command(
 def _cases(specs: tuple[Path, ...], query: Query) -> list[Case]:
     """Return the case with exactly this id, or all cases that the query selects. Errors: NothingRan, with a
     hint."""
-    selection = select(expand(load_specs(specs, (query,)), (query,)), (query,))
-    selection.total()
+    from harness import api
+
+    selection = api.load(specs, [query.text])
     cases = [case for valid in (True, False) for case in selection.cases(valid=valid)]
     return [case for case in cases if case.id == query.text] or cases
 

@@ -22,10 +22,7 @@ from harness.render.support_answer import support_data, support_document
 from harness.results.runfile import RunReader, run_file
 from harness.results.support_answer import SupportAnswer, SupportRow, measured_rows, planned_rows
 from harness.results.tables import Tables, tabulate
-from harness.specs.expand import expand
 from harness.specs.expectations.expectations import Expectations, load_expectations
-from harness.specs.reading.load import load_specs
-from harness.specs.selection import select
 from harness.targets.registry import parse_targets
 from harness.targets.target import Target
 from harness.targets.windows import releases
@@ -89,9 +86,9 @@ def _measured(run: Path, query: Query) -> list[SupportRow]:
 
 def _planned(query: Query, targets: list[Target], known: Expectations) -> Iterator[SupportRow]:
     """Yield what tables and entries say of the cases on targets that no run has."""
-    selection = select(expand(load_specs((), (query,)), (query,)), (query,))
-    selection.total()
-    cases = list(selection)
+    from harness import api
+
+    cases = list(api.load(queries=[query.text]))
     for target in targets:
         info = _info(target)
         results = [_not_run(case, target.name) for case in cases]

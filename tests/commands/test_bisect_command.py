@@ -122,7 +122,7 @@ def test_wrong_ends_are_told_before_a_release_or_a_case_is_looked_for(
         raise AssertionError("looked for")
 
     monkeypatch.setattr("harness.triage.bisection.environments.published_releases", never)
-    monkeypatch.setattr("harness.commands.bisect.load_specs", never)
+    monkeypatch.setattr("harness.api.load", never)
     ended = harness("bisect", _CASE, "--good", ends[0], "--bad", ends[1])
     assert ended.code == 2
     assert "is not older than" in complaint(ended) or "is no release of onnxruntime" in complaint(ended)
@@ -132,7 +132,7 @@ def test_an_unknown_release_is_told_before_a_case_is_looked_for(monkeypatch: pyt
     def never(*_: object, **__: object) -> None:
         raise AssertionError("looked for")
 
-    monkeypatch.setattr("harness.commands.bisect.load_specs", never)
+    monkeypatch.setattr("harness.api.load", never)
     ended = harness("bisect", _CASE, "--over", "directml", "--good", "1.22.1")
     assert (ended.code, "no such stable release can run here" in complaint(ended)) == (2, True)
 
