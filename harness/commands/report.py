@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, get_args
 
 import click
 
@@ -26,8 +25,7 @@ from harness.results.history.runs import Trend, collect, find_runs, timelines, t
 from harness.results.report import Report
 from harness.results.runfile import RunReader
 
-Format = Literal["html", "markdown", "junit", "ctrf", "csv", "cases", "directml", "cells", "parquet"]
-FORMATS: tuple[str, ...] = get_args(Format)
+FORMATS = ("html", "markdown", "junit", "ctrf", "csv", "cases", "directml", "cells", "parquet")
 _FORMAT_OF = {
     ".html": "html",
     ".md": "markdown",

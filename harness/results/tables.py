@@ -208,9 +208,8 @@ class Tables:
         """Take the run's last line, or learn that it is missing."""
         self.end = end
         self.truncated = truncated or end is None
-        self.__dict__.pop("cells", None)
-        self.__dict__.pop("inexpressible", None)
-        self.__dict__.pop("_by_target", None)
+        for counted in ("cells", "inexpressible", "_by_target"):
+            self.__dict__.pop(counted, None)
 
     @cached_property
     def cells(self) -> dict[Cell, Tally]:

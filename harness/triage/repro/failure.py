@@ -142,11 +142,8 @@ class Failure(NamedTuple):
         case = self.case
         load = "while the model loads" if self.description is None else "while the operator is created"
         stage = {"load": load, "run": "while it runs"}.get(self.signature.stage, "")
-        detail = (
-            f" ({self.signature.error or self.signature.difference})"
-            if self.signature.error or self.signature.difference
-            else ""
-        )
+        kind = self.signature.error or self.signature.difference
+        detail = f" ({kind})" if kind else ""
         return {
             Outcome.ACCEPTED_INVALID: f"accepts a call that breaks the rule '{case.rule}'",
             Outcome.MISMATCH: f"gives a wrong result{detail}",

@@ -22,8 +22,13 @@ def snippet(failure: Failure) -> str:
     The model is written as text where that gives the same bytes back, else read from `model.onnx`; so are inputs
     that do not fit a line.
     """
-    text = _model_text(failure.graph.model)
     graph = failure.graph
+    if failure.prepared.before is not None:
+        return "# the session runs another call first: see repro.py"
+    if graph.optionals:
+        return "# inputs or outputs of the graph are optionals: see repro.py"
+    if graph.deployed:
+        return "# the application runs the graph in another way: see repro.py"
     found: dict[str, str] = {}
     for number, (position, (name, _)) in enumerate(zip(graph.fed, graph.inputs, strict=True)):
         written = written_array(failure.prepared.inputs[position])
@@ -38,15 +43,9 @@ def snippet(failure: Failure) -> str:
             found[name] = f"dict(zip({keys}.tolist(), {values}.tolist()))"
     inputs = [f"    {json.dumps(name)}: {written}," for name, written in found.items()]
     head = ["import numpy as np", "import onnx", "import onnxruntime as ort", ""]
-    if failure.prepared.before is not None:
-        return "# the session runs another call first: see repro.py"
-    if failure.graph.optionals:
-        return "# inputs or outputs of the graph are optionals: see repro.py"
-    if failure.graph.deployed:
-        return "# the application runs the graph in another way: see repro.py"
     options = [
         "options = ort.SessionOptions()",
-        f"options.graph_optimization_level = ort.GraphOptimizationLevel.{LEVELS[failure.graph.optimization]}",
+        f"options.graph_optimization_level = ort.GraphOptimizationLevel.{LEVELS[graph.optimization]}",
         f"session = ort.InferenceSession(model, options, providers=[{json.dumps(failure.session.provider)}])",
         "inputs = {",
         *inputs,
@@ -55,22 +54,14 @@ def snippet(failure: Failure) -> str:
     ]
     if any("b64decode" in line for line in inputs):
         head.insert(0, "import base64")
-    from_text = (
-        []
-        if text is None
-        else [
-            f'model = onnx.parser.parse_model("""{text[0]}',
-            *text[1:-1],
-            f'{text[-1]}""").SerializeToString()',
-        ]
-    )
-    if not from_text or len(head) + len(from_text) + len(options) > LONGEST:
-        from_text = ['model = "model.onnx"']
-    return "\n".join([*head, *from_text, *options])
+    model = _model_code(graph.model)
+    if model is None or len(head) + len(model) + len(options) > LONGEST:
+        model = ['model = "model.onnx"']
+    return "\n".join([*head, *model, *options])
 
 
-def _model_text(model: bytes) -> list[str] | None:
-    """Return a model in ONNX's own syntax, line by line and without the names of its nodes; None where that is not
+def _model_code(model: bytes) -> list[str] | None:
+    """Return the lines that make a model from ONNX's own syntax, without the names of its nodes; None where that is not
     the same model."""
     proto = onnx.ModelProto.FromString(model)
     proto.ClearField("producer_name")
@@ -90,4 +81,5 @@ def _model_text(model: bytes) -> list[str] | None:
         return None
     head, _, rest = text.partition(">\n")
     *lines, last, brace = (line.strip() for line in rest.rstrip().splitlines())
-    return [" ".join(head.split()) + ">", *lines, f"{last} {brace}"]
+    first = f'model = onnx.parser.parse_model("""{" ".join(head.split())}>'
+    return [first, *lines, f'{last} {brace}""").SerializeToString()']
