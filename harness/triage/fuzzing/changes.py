@@ -204,15 +204,10 @@ def constant(draft: Draft) -> Candidate | None:
     entry = DTYPES[dtype]
     if not entry.is_integer and dtype not in ("float32", "float64", "float16"):
         return None
-    flat: list[Any] = array.reshape(-1).tolist()
-    if random.random() < 0.2:
-        random.shuffle(flat)
-    else:
-        place = random.randrange(len(flat))
-        flat[place] = near(flat[place], random)
+    elements = near(tuple(array.reshape(-1).tolist()), random)
     try:
         with np.errstate(over="ignore"):
-            changed = np.array(flat, entry.storage).reshape(array.shape)
+            changed = np.array(elements, entry.storage).reshape(array.shape)
     except OverflowError:
         return None
     return candidate.with_input(position, Tensor(dtype, changed))

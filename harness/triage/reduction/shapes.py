@@ -7,7 +7,7 @@ No step makes a non-empty tensor empty: a case without elements is another kind 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,21 +42,19 @@ def smaller_shapes(subject: Subject, candidate: Candidate) -> Iterator[Candidate
     """Yield candidates with fewer dimensions or smaller ones; the largest cuts first."""
     cuts = [list(_cuts(tensor, position)) for position, tensor in enumerate(candidate.inputs)]
     drops = [[cut for cut in each if cut.how == "drop"] for each in cuts]
-    for pair in combinations(range(len(cuts)), 2):
-        for first, second in product(drops[pair[0]], drops[pair[1]]):
-            yield from _follow(subject, candidate, (first, second))
-    for each in drops:
-        for cut in each:
-            yield from _follow(subject, candidate, (cut,))
-    for a, b in combinations(range(len(cuts)), 2):
-        for first, second in product(cuts[a], cuts[b]):
+    for one, other in combinations(drops, 2):
+        for pair in product(one, other):
+            yield from _follow(subject, candidate, pair)
+    for cut in chain.from_iterable(drops):
+        yield from _follow(subject, candidate, (cut,))
+    for one, other in combinations(cuts, 2):
+        for first, second in product(one, other):
             one_dropped = (first.how == "drop") is not (second.how == "drop")
             if one_dropped or (first.how == second.how != "drop" and first.left == second.left):
                 yield from _follow(subject, candidate, (first, second))
-    for each in cuts:
-        for cut in each:
-            if cut.how != "drop":
-                yield from _follow(subject, candidate, (cut,))
+    for cut in chain.from_iterable(cuts):
+        if cut.how != "drop":
+            yield from _follow(subject, candidate, (cut,))
     yield from _merged(subject, candidate)
 
 
