@@ -145,11 +145,9 @@ def update_files(run: Path, file: Path | None, only_check: bool) -> None:
         rows.lacks(case.id for case in expand(load_specs(paths, operators), operators))
     folder = default_folder() / "expectations"
     done = update(rows, known, lambda target: file or folder / f"{re.split('[@,]', target)[0]}.yaml")
-    changed = 0
     texts = {path: edited.checked() for path, edited in done.files.items() if edited.text() != edited.before}
     for path, text in texts.items():
         edited = done.files[path]
-        changed += 1
         if only_check:
             label = label_of(path)
             lines = difflib.unified_diff(
@@ -160,12 +158,12 @@ def update_files(run: Path, file: Path | None, only_check: bool) -> None:
             write_whole(path, [text])
     for note in done.notes:
         click.echo(one_line(note), err=True)
-    if not changed:
+    if not texts:
         click.echo("the expectations describe the run: nothing to change")
     elif not only_check:
         lint_it = "harness expect lint" if file is None else f"harness expect lint {shlex.quote(str(file))}"
-        click.echo(f"{count(changed, 'file')} written; `{lint_it}` names what is to be filled in")
-    sys.exit(1 if only_check and changed else 0)
+        click.echo(f"{count(len(texts), 'file')} written; `{lint_it}` names what is to be filled in")
+    sys.exit(1 if only_check and texts else 0)
 
 
 def _known(file: Path | None) -> Expectations:

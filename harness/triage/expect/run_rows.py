@@ -51,22 +51,14 @@ class TargetRows:
         self._signatures = array("I")
         self.signatures: Numbering[ResultSignature] = Numbering()
 
-    def add(
-        self,
-        case: str,
-        validity: Validity,
-        outcome: Outcome,
-        found: ResultSignature,
-        *,
-        known: bool,
-        message: str = "",
-    ) -> None:
+    def add(self, result: Result, *, known: bool) -> None:
         """Take one result; `known` if an entry explains it. An oracle error is nothing to expect of a target."""
-        unexpected = not (known or conforms(validity, outcome) or outcome is Outcome.ORACLE_ERROR)
+        outcome, unspecified = result.outcome, result.validity is Validity.UNSPECIFIED
+        unexpected = not (known or conforms(result.validity, outcome) or outcome is Outcome.ORACLE_ERROR)
         if unexpected and outcome is Outcome.REJECTED:
-            self.messages[len(self.ids)] = message
-        signed = self.signatures[found.pooled]
-        self._row(case, OUTCOMES.index(outcome), unexpected, validity is Validity.UNSPECIFIED, signed)
+            self.messages[len(self.ids)] = result.error.message if result.error else ""
+        signed = self.signatures[signature(result).pooled]
+        self._row(result.case, OUTCOMES.index(outcome), unexpected, unspecified, signed)
 
     def add_absent(self, case: str) -> None:
         """Take a case that the run does not have: no query may select it."""
@@ -152,14 +144,8 @@ class RunRows:
                     beyond=result.beyond,
                     allows=partial(_allows, result, then),
                 )
-                self.targets[result.target].add(
-                    result.case,
-                    result.validity,
-                    result.outcome,
-                    signature(result),
-                    known=known is not None and known.expect is result.outcome,
-                    message=result.error.message if result.error else "",
-                )
+                expected = known is not None and known.expect is result.outcome
+                self.targets[result.target].add(result, known=expected)
         self.operators = {operator_of(case) for rows in self.targets.values() for case in rows.ids}
         if not self.operators:
             raise NothingRan(f"{run.path}: nothing ran, so nothing can be expected of it")
