@@ -24,8 +24,7 @@ _STYLE = """.mg text { font: 11px system-ui, sans-serif; fill: #fff; }
 
 def draw_graph(view: ModelView) -> str:
     """Return the graph as an SVG made of escaped text."""
-    body = _strip(view) if len(view.report.nodes) > _MOST else _layers(view)
-    shapes, width, height = body
+    shapes, width, height = _strip(view) if len(view.report.nodes) > _MOST else _layers(view)
     legend = "".join(
         f'<rect x="{8 + 110 * n}" y="{height + 8}" width="12" height="12" fill="{colour}"/>'
         f'<text class="key" x="{24 + 110 * n}" y="{height + 18}">{name}</text>'

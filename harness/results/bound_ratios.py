@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 from harness.model.facets import Facets, dtype_key
@@ -82,12 +83,8 @@ class Nearnesses:
         order = {target: place for place, target in enumerate(targets)}
         rows = []
         for (operator, target), each in joined.items():
-            total = each[0]
-            for further in each[1:]:
-                total = total.join(further)
-            rows.append(
-                NearnessRow(operator, target, total, max(each, key=lambda found: found.ratio).dtypes[0])
-            )
+            worst = max(each, key=lambda found: found.ratio)
+            rows.append(NearnessRow(operator, target, reduce(Nearness.join, each), worst.dtypes[0]))
         return sorted(rows, key=lambda row: (row.operator, order.get(row.target, len(order))))
 
 

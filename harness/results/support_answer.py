@@ -59,16 +59,12 @@ class SupportAnswer(NamedTuple):
 def measured_rows(tables: Tables, source: str) -> list[SupportRow]:
     """Return the rows of a run of which only the cases of the query were counted."""
     found = defects(tables)
-    known = [
-        KnownHere(each.title, each.reading.value, each.cases, each.since, each.mended, True, each.link)
-        for each in found
-    ]
     rows = []
     for operator in tables.operators:
         here = [
-            each
-            for each, row in zip(known, found, strict=True)
-            if not row.operators or operator in row.operators
+            KnownHere(each.title, each.reading.value, each.cases, each.since, each.mended, True, each.link)
+            for each in found
+            if not each.operators or operator in each.operators
         ]
         rows += [_row(tables, operator, target, here, source) for target in tables.targets]
     return rows
