@@ -26,7 +26,7 @@ from harness.targets.launches import THIS_INTERPRETER
 from harness.targets.windows.runtime import BOOT
 from harness.triage.repro.failure import CASE_FILE, Failure, other_facts
 from harness.triage.repro.issue import expected_said, fenced, given_said, table, tensor_text, wine_said
-from harness.triage.repro.script import TEMPLATE, output_lines, quotable_title, written_array
+from harness.triage.repro.script import TEMPLATE, filled, output_lines, quotable_title, written_array
 
 SECTION = Path(__file__).with_name("directml_template.py")
 MODULES_END = "}  # end of the modules"
@@ -44,9 +44,8 @@ def directml_script(failure: Failure) -> str:
     before, _, rest = text.partition(_OPEN)
     _, _, after = rest.partition(_CLOSE)
     section = SECTION.read_text(encoding="utf-8").partition(_OPEN)[2].partition(_CLOSE)[0]
-    head, _, rest = (before + section.rstrip() + "\n\n\n" + after.lstrip()).partition("# <case>\n")
-    code = rest.partition("# </case>\n")[2]
-    return head.replace("{{docstring}}", _docstring(failure)) + _constants(failure) + code
+    whole = before + section.rstrip() + "\n\n\n" + after.lstrip()
+    return filled(whole, _docstring(failure), _constants(failure))
 
 
 def passed(failure: Failure) -> list[tuple[str, Tensor]]:

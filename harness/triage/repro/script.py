@@ -21,6 +21,7 @@ from harness.model.onnx_schemas import IR_VERSIONS, opset_imports
 from harness.triage.repro.failure import Failure
 from harness.worker.worker import (
     PACKED,
+    array_of,
     elements_of,
     kind_of,
     packed,
@@ -43,17 +44,20 @@ _WIDTH = 100
 def script(failure: Failure) -> str:
     """Return the text of `repro.py` for a failure."""
     text = TEMPLATE.read_text(encoding="utf-8")
-    head, _, rest = text.partition("# <case>\n")
-    _, _, code = rest.partition("# </case>\n")
     for mark in ("# <library>\n", "# </library>\n\n\n"):
-        code = code.replace(mark, "")
-    constants = _constants(failure) + _of_worker(failure)
-    return head.replace("{{docstring}}", _docstring(failure)) + constants + code
+        text = text.replace(mark, "")
+    return filled(text, _docstring(failure), _constants(failure) + _of_worker(failure))
+
+
+def filled(template: str, docstring: str, constants: str) -> str:
+    """Return a template with its docstring and the constants of a case."""
+    head, _, rest = template.partition("# <case>\n")
+    return head.replace("{{docstring}}", docstring) + constants + rest.partition("# </case>\n")[2]
 
 
 def _of_worker(failure: Failure) -> str:
     """Return the functions that the script shares with the harness's worker, as they stand there."""
-    functions: list[Callable[..., Any]] = [kind_of, packed, unpacked, elements_of]
+    functions: list[Callable[..., Any]] = [kind_of, packed, unpacked, elements_of, array_of]
     functions += [run_with_maps] * bool(failure.graph.maps)
     functions += [run_with_optionals] * bool(failure.graph.optionals)
     storage = {number: f"<{entry.storage}" for number, entry in BY_ONNX_NUMBER.items()}
@@ -96,7 +100,7 @@ def _constants(failure: Failure) -> str:
         f"THREADS = {failure.session.threads}",
         f"OPTIMIZATION = {LEVELS[graph.optimization]!r}",
         f"IN_PLACE = {graph.in_place!r}",
-        f"DEPLOYED = {_deployed(failure)!r}",
+        f"DEPLOYED = {dict(graph.deployed)!r}",
         "TIMEOUT_SECONDS = 60",
         f"TESTED = {list(graph.tested)!r}",
         "INPUTS = [  # (name, ONNX element type, array); types that NumPy lacks as integers of the same bits, one an element",
@@ -112,18 +116,6 @@ def _constants(failure: Failure) -> str:
         f"OPSET_PROBE = {_text(_probe(opset_imports(case.operator, case.opset)['']))}  # an Identity at the same opset",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _deployed(failure: Failure) -> dict[str, object]:
-    """Return how the graph is deployed, element types as NumPy's."""
-    found = dict(failure.graph.deployed)
-    shared = found.get("initializers")
-    if isinstance(shared, tuple):
-        found["initializers"] = [
-            (name, str(np.dtype(BY_ONNX_NUMBER[number].storage)), shape, elements)
-            for name, number, shape, elements in shared
-        ]
-    return found
 
 
 def _before(failure: Failure) -> list[str]:

@@ -11,7 +11,15 @@ import sys
 import numpy as np
 
 # <case>
-from harness.worker.worker import elements_of, kind_of, packed, run_with_maps, run_with_optionals, unpacked
+from harness.worker.worker import (
+    array_of,
+    elements_of,
+    kind_of,
+    packed,
+    run_with_maps,
+    run_with_optionals,
+    unpacked,
+)
 
 LIBRARY = "onnxruntime"
 CASE = "Identity"
@@ -244,9 +252,8 @@ def session_options(ort, config):
         options.add_session_config_entry("session.disable_prepacking", "1")
     for name, extent in DEPLOYED.get("dimensions", ()):
         options.add_free_dimension_override_by_name(name, extent)
-    for name, dtype, shape, elements in DEPLOYED.get("initializers", ()):
-        array = np.frombuffer(bytes.fromhex(elements), dtype).reshape(shape).copy()
-        SHARED.append(ort.OrtValue.ortvalue_from_numpy(array))
+    for name, number, shape, elements in DEPLOYED.get("initializers", ()):
+        SHARED.append(ort.OrtValue.ortvalue_from_numpy(array_of(elements, number, shape)))
         options.add_initializer(name, SHARED[-1])
     options.log_severity_level = 4
     if "--library" in sys.argv[1:]:  # of custom operators
