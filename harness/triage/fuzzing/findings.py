@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from harness.model.case import Case, Options
+from harness.model.case import Case
 from harness.model.signature import Signature
 from harness.results.rules.feature_table import FeatureTable
 from harness.results.rules.separation import Population
 from harness.results.rules.terms import say
 from harness.specs.reading.load import LoadedSpec
+from harness.triage.reduction.candidate import changed_options
 
 _ENOUGH = 3
 """Calls of a kind that are shrunk to the same end before others of this kind count as the same defect."""
@@ -125,7 +126,7 @@ def kind_of(case: Case, signature: Signature, culprit: tuple[str, ...] = ()) -> 
 def defect_of(finding: FuzzFinding) -> Defect:
     """Return what stays of a call that is shrunk, but for extents and elements: equal for calls of one defect; of a graph
     the operators, and the transformers at fault."""
-    case, graph, default = finding.case, finding.spec.graph, Options()
+    case, graph = finding.case, finding.spec.graph
     nodes = () if graph is None else sorted({node.operator for node in graph.spec.nodes})
     return (
         finding.signature,
@@ -134,9 +135,5 @@ def defect_of(finding: FuzzFinding) -> Defect:
             *(f"{name}={value}" for name, value in sorted(case.attributes.items()) if isinstance(value, str)),
             *nodes,
         ),
-        tuple(
-            name
-            for name in Options.__struct_fields__
-            if getattr(case.options, name) != getattr(default, name)
-        ),
+        tuple(changed_options(case.options)),
     )

@@ -33,6 +33,12 @@ _NAME_LENGTH = 60
 _NO_ANSWER = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
 
+def changed_options(options: Options) -> list[str]:
+    """Name the options that are not at their defaults."""
+    default = Options()
+    return [name for name in options.__struct_fields__ if getattr(options, name) != getattr(default, name)]
+
+
 class Candidate(NamedTuple):
     """Everything that can be made smaller.
 
@@ -266,15 +272,11 @@ class Subject:
     def cost(self, candidate: Candidate) -> tuple[int, ...]:
         """Return what every step makes smaller: options, inputs, dimensions, their sizes, element types,
         attributes, elements, opset."""
-        default = Options()
-        changed = [
-            getattr(candidate.options, name) != getattr(default, name) for name in Options.__struct_fields__
-        ]
         optimization = ("off", "basic", "extended", "all").index(candidate.options.optimization)
         asked = msgspec.structs.astuple(candidate.directml) if candidate.directml is not None else ()
         members = sum(len(each) if isinstance(each, tuple) else each is not None for each in asked)
         return (
-            (sum(changed) + members) * 4 + optimization,
+            (len(changed_options(candidate.options)) + members) * 4 + optimization,
             len(candidate.inputs),
             sum(map(len, candidate.shapes)),
             sum(map(sum, candidate.shapes)),

@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.case import DirectmlOptions, Options, Tensor, TensorValue, Value
 from harness.model.dtypes import DTYPES
 from harness.operators.binary_floats import decode_bfloat16
-from harness.triage.reduction.candidate import DTYPE_ORDER, Candidate, Subject
+from harness.triage.reduction.candidate import DTYPE_ORDER, Candidate, Subject, changed_options
 from harness.triage.reduction.element_cost import plain
 from harness.triage.reduction.elements import nearer_integers, simpler_elements
 
@@ -22,9 +22,9 @@ def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]
     yield from _asking_less(candidate)
     options, default = candidate.options, Options()
     yield candidate._replace(options=default)
-    for name in Options.__struct_fields__:
-        if getattr(options, name) != (usual := getattr(default, name)):
-            yield candidate._replace(options=msgspec.structs.replace(options, **{name: usual}))
+    for name in changed_options(options):
+        usual = msgspec.structs.replace(options, **{name: getattr(default, name)})
+        yield candidate._replace(options=usual)
     for level in ("basic", "extended"):
         yield candidate._replace(options=msgspec.structs.replace(options, optimization=level))
 
