@@ -37,7 +37,7 @@ from harness.render.text import folded_types, line, ranks, visible, whole
 from harness.render.trend import trend_svg
 from harness.results.bound_ratios import ratio_text, ulp_text
 from harness.results.counted import count
-from harness.results.cross_check import Suspect
+from harness.results.cross_check import CrossCheck, Suspect
 from harness.results.defects import defect_words
 from harness.results.explain.in_common import in_common, rules
 from harness.results.explain.words import inseparable
@@ -270,12 +270,8 @@ def _directml(tables: Tables) -> dict[str, Any]:
     for target, cells in found.items():
         for cell in cells:
             rows.setdefault((cell.key.operator, cell.key.tensor, target), Counter())[cell.status] += 1
-    cross_check = tables.cross_check
-    groups = (
-        []
-        if cross_check is None
-        else [group for group in cross_check.groups() if group.agreement.points is not Suspect.NOWHERE]
-    )
+    cross_check = tables.cross_check or CrossCheck(tables.header)
+    agreements = [each for each in cross_check.groups() if each.agreement.points is not Suspect.NOWHERE]
     return {
         "floor": FLOOR,
         "cell_statuses": list(Status),
@@ -295,7 +291,7 @@ def _directml(tables: Tables) -> dict[str, Any]:
             for cell in cells
             if cell.status in (Status.REJECTED, Status.ACCEPTED)
         ],
-        "cross_checked": cross_check.pair if cross_check is not None and cross_check.pair else ("", ""),
-        "compared": 0 if cross_check is None else cross_check.compared,
-        "agreements": groups,
+        "cross_checked": cross_check.pair or ("", ""),
+        "compared": cross_check.compared,
+        "agreements": agreements,
     }

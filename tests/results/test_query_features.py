@@ -10,7 +10,7 @@ import pytest
 
 from harness.model.query import parse_all
 from harness.results.rules.feature_table import FeatureTable
-from harness.results.rules.features import level_asked, names_asked, numbers_asked
+from harness.results.rules.features import names_asked, numbers_asked
 from harness.results.rules.query_features import ask
 from harness.results.rules.terms import Term
 from tests.plans import plan_in_parts
@@ -20,7 +20,7 @@ from tests.sampled import one_of
 @cache
 def cases() -> tuple[list[str], FeatureTable, list[Term]]:
     ids = [case.id for case in plan_in_parts("one of each family")][::17]
-    table = FeatureTable((numbers_asked, names_asked, level_asked))
+    table = FeatureTable((numbers_asked, names_asked, lambda _level: {}))
     for case in ids:
         table.add(case, "")
     values = table.values(np.arange(len(ids)))

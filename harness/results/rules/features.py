@@ -256,9 +256,3 @@ def numbers_asked(half: str) -> dict[str, Value]:
             found[f"{key}.begins"] = f"[{sizes[0]},{stars}]"
             found[f"{key}.ends"] = f"[{stars},{sizes[-1]}]"
     return found
-
-
-def level_asked(level: str) -> dict[str, Value]:
-    """A query cannot ask for a level."""
-    del level
-    return {}

@@ -21,7 +21,7 @@ from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms
 from harness.results.numbering import Numbering
 from harness.results.result_signature import ResultSignature, signature
 from harness.results.rules.feature_table import FeatureTable, Rows
-from harness.results.rules.features import level_asked, names_asked, numbers_asked
+from harness.results.rules.features import names_asked, numbers_asked
 from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
 from harness.specs.expectations.expectation_entry import Entry
@@ -44,7 +44,9 @@ class TargetRows:
         """Cases that the target's release or its API cannot be asked."""
         self.messages: dict[int, str] = {}
         """What the errors of unexpected refusals say, by row."""
-        self.table = FeatureTable((numbers_asked, names_asked, level_asked))
+        self.table = FeatureTable(
+            (numbers_asked, names_asked, lambda _level: {})
+        )  # no query asks for a level
         self._outcomes = array("B")
         self._unexpected = array("B")
         self._open = array("B")
