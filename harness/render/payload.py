@@ -128,9 +128,7 @@ class Payload:
 
     def _detail(self, result: Result, note: str) -> int:
         error, diff = result.error, result.diff
-        words: tuple[Any, ...] = ()
-        if error is not None:
-            words = _error(error.class_, error.message)
+        words = () if error is None else _error(error.class_, error.message)
         numbers: tuple[Any, ...] = ()
         if diff is not None:
             at = None if diff.first_index is None else tuple(diff.first_index)

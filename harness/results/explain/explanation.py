@@ -132,21 +132,13 @@ def explain(
         if result.conforms:
             failures.hold(line, result, FailureScope(result.target, result.validity))
         else:
-            expected = not result.fails
-            failures.fail(line, result, FailureKind(result.target, expected, signature(result)))
+            failures.fail(line, result, FailureKind(result.target, not result.fails, signature(result)))
     if not held:
         raise _nothing(run, queries)
     wanted = [group for group in failures.groups.values() if known or not group.kind.known]
     aside = sum(group.number for group in failures.groups.values()) - sum(group.number for group in wanted)
-    remarks = lacks(run.path)
-    return _explained(
-        Explanation(run.header, None, (), 0, results, 0, aside, remarks),
-        failures,
-        agreements,
-        wanted,
-        run,
-        most,
-    )
+    found = Explanation(run.header, None, (), 0, results, 0, aside, lacks(run.path))
+    return _explained(found, failures, agreements, wanted, run, most)
 
 
 class _State(NamedTuple):
@@ -324,11 +316,8 @@ def _name_exceptions(failures: Failures, groups: Sequence[FailureGroup], run: Ru
         [failures.lines(rows[:EXCEPTIONS]) for rows in (g.separation.missed, g.separation.wrong)]
         for g in groups
     ]
-    ids = (
-        cases_at(run, {line for both in lines for each in both for line in each})
-        if any(any(both) for both in lines)
-        else {}
-    )
+    asked = {line for both in lines for each in both for line in each}
+    ids = cases_at(run, asked) if asked else {}
     for group, (missed, wrong) in zip(groups, lines, strict=True):
         group.missed = tuple(ids[line] for line in missed)
         group.wrong = tuple(ids[line] for line in wrong)
