@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.model.result import Error, Result
+from harness.model.case import Validity
+from harness.model.result import Error, Memory, Result
 from harness.model.verdict import Outcome
 from harness.specs.expand import expand
 from harness.specs.expectations.expectation_lint import lint
@@ -117,6 +118,20 @@ class TestPropose:
         harness("expect", "update", a_run("=float16["), "new.yaml")
         (entry,) = load_expectations([Path("new.yaml")]).entries
         assert set(entry.entry.match) == {"GatherND:data=float16", "Round:X=float16"}
+
+    def test_memory_from_outside_is_proposed_where_the_case_leaves_the_rest_open(self) -> None:
+        """A run is red by it, so that something is to be said of it."""
+        memory, inside = Memory(0, 2, 0, 4), Memory(1, 0, 0, 4)
+        found = [
+            msgspec.structs.replace(
+                each, validity=Validity.UNSPECIFIED, memory=memory if "=float16[" in each.case else inside
+            )
+            for each in (a_result(case, "mismatch:nan") for case in cases())
+        ]
+        run = write_results(Path("run.jsonl"), found, {"cpu": CPU})
+        ended = harness("expect", "update", run, "new.yaml", "--check")
+        assert ended.code == 1
+        assert "+  expect: mismatch\n" in ended.out
 
     def test_a_second_update_has_nothing_to_do(self) -> None:
         run = a_run("data=float16", "X=float32")

@@ -17,7 +17,7 @@ from harness.model.header import Header
 from harness.model.query import Query
 from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
-from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms
+from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict
 from harness.results.numbering import Numbering
 from harness.results.result_signature import ResultSignature, signature
 from harness.results.rules.feature_table import FeatureTable, Rows
@@ -56,7 +56,7 @@ class TargetRows:
     def add(self, result: Result, *, known: bool) -> None:
         """Take one result; `known` if an entry explains it. An oracle error is nothing to expect of a target."""
         outcome, unspecified = result.outcome, result.validity is Validity.UNSPECIFIED
-        unexpected = not (known or conforms(result.validity, outcome) or outcome is Outcome.ORACLE_ERROR)
+        unexpected = not (known or result.conforms or outcome is Outcome.ORACLE_ERROR)
         if unexpected and outcome is Outcome.REJECTED:
             self.messages[len(self.ids)] = result.error.message if result.error else ""
         signed = self.signatures[signature(result).pooled]
@@ -142,7 +142,7 @@ class RunRows:
                 known = entries[result.target].record(
                     result.case,
                     result.outcome,
-                    conforms=conforms(result.validity, result.outcome),
+                    conforms=result.conforms,
                     beyond=result.beyond,
                     allows=partial(_allows, result, then),
                 )
