@@ -88,7 +88,8 @@ class ForkServer:
         else."""
         server = cls._ahead[_key(argv, environment)] = cls(argv, environment)
         try:
-            server._start()
+            with contextlib.suppress(OSError):  # said of the first worker, which tries again
+                server._start()
             yield
         finally:
             if cls._ahead.pop(_key(argv, environment), None) is not None:

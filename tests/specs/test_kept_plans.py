@@ -243,6 +243,17 @@ def test_expectations_and_sweeps_of_families_are_kept_as_they_are(
     assert sweeps == {name: family_sweeps.family_sweeps.__wrapped__(name) for name in sweeps}
 
 
+def test_a_file_that_is_kept_as_one_thing_is_not_taken_for_another(folder: Path) -> None:
+    spec, entries = own_spec("Round"), default_folder() / "expectations" / "ml_cpu.yaml"
+    load_specs((spec,))
+    expectations._parsed.cache_clear()
+    load_expectations((entries,))
+    with pytest.raises(SpecError, match="should be a list of entries"):
+        load_expectations((spec,))
+    with pytest.raises(SpecError, match="should be a mapping"):
+        load_specs((entries,))
+
+
 def test_what_is_kept_is_made_of_strict_types_alone() -> None:
     assert STRICT_TYPES["harness.specs.reading.schema", "Spec"] is Spec
     for key in (

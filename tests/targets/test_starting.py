@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -72,6 +72,21 @@ def test_one_that_is_started_ahead_is_the_first_one_s() -> None:
     worker, inbox = forked(first)
     assert greets(inbox)
     assert first._process.pid == ahead
+    worker.kill()
+    first.end()
+
+
+def test_one_that_cannot_start_ahead_starts_with_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> NoReturn:
+        raise OSError("too many open files")
+
+    argv = [sys.executable, str(SERVER)]
+    with monkeypatch.context() as full:
+        full.setattr(socket, "socketpair", lambda *_: refused())
+        with ForkServer.ahead(argv, {}):
+            first = ForkServer.of(argv, {})
+    worker, inbox = forked(first)
+    assert greets(inbox)
     worker.kill()
     first.end()
 
