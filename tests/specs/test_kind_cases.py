@@ -40,13 +40,13 @@ def test_each_has_a_cell_that_no_other_case_has_and_breaks_no_rule(operator: str
     others = SeenKinds(plan.specs[0])
     for case in plan:
         if not is_of_kind(case) and case.directml is None and case.options.variant is None:
-            others.add(case, 0)
+            others.add(case)
     made = generated(operator)
     assert made
     for case in made:
         name, _, kind = (case.source or "").partition(",")[0].partition(" ")
         cell = name, kind
-        assert cell in set(others.cells(case, 0))
+        assert cell in set(others.cells(case))
         assert cell not in others.judged or (
             kind in IN_MODES and any(cell not in others.by_mode.get(mode, ()) for mode in modes_of(case))
         )

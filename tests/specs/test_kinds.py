@@ -146,7 +146,7 @@ def test_a_changed_rank_is_that_of_the_kind_for_a_base_of_more_dimensions() -> N
     spec = load_specs([own_spec("Abs")])[0]
     seen = SeenKinds(spec)
     for case in expand([spec]):
-        seen.add(case, 0)
+        seen.add(case)
     base = next(each for each in seen.valid if len(each.call.first.shape) > 5)
     for kind, rank in (("rank 5", 5), ("scalar", 0)):
         assert [

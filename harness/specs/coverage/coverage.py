@@ -146,7 +146,6 @@ class _Space:
         self.strength = strength
         self.named = [*_pairs(factors)]
         self.place = {each: n for n, each in enumerate(self.named)}
-        self.owner = [n for n, levels in enumerate(factors.values()) for _ in levels]
         self.starts = list(accumulate(map(len, factors.values()), initial=0))
 
     def none(self) -> NDArray[np.bool_]:
@@ -228,10 +227,10 @@ def _of_sweep(space: _Space, sweep: Interactions) -> tuple[NDArray[np.bool_], di
     return asked, {places: why for places, why in refused.items() if asked[places]}
 
 
-def kind_counts(selection: Selection, seed: int = 0) -> list[KindCount]:
+def kind_counts(selection: Selection) -> list[KindCount]:
     """Count for every operator of a selection, by name; a graph's inputs are those of its operators."""
     seen = {spec.model.operator: SeenKinds(spec) for spec in selection.plan.specs if spec.graph is None}
     for case in selection:
         if case.operator in seen and case.directml is None and case.options.variant is None:
-            seen[case.operator].add(case, seed)
+            seen[case.operator].add(case)
     return [count_kinds(each) for _, each in sorted(seen.items())]

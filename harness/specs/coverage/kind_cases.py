@@ -59,7 +59,7 @@ def kind_cases(spec: LoadedSpec, cases: Iterable[Case]) -> Iterator[Case]:
     order = _Order(seen)
     for case in cases:
         if case.directml is None and case.options.variant is None:
-            seen.add(case, 0)
+            seen.add(case)
     while made_now := list(_made_of_missing(seen, order, written)):
         yield from made_now
     yield from _made_in_modes(seen, order)
@@ -180,7 +180,7 @@ def _made(seen: SeenKinds, ranked: Iterable[Witness], cell: Cell) -> Case | None
     for each, rule in _tried(changed):
         if rule or _claimed(seen, each.call, each.tensors, _LONG if kind in kinds.EXTENTS else _LARGE):
             made = _written_out(seen, each, cell)
-            if cell in seen.cells(made, 0) and seen.makes_case(name, made.rule, number):
+            if cell in seen.cells(made) and seen.makes_case(name, made.rule, number):
                 return made
     return None
 

@@ -61,7 +61,7 @@ class SeenKinds:
         self._counted: set[object] = set()
         """What decides the cells of a case but those of its elements, of the cases so far."""
 
-    def add(self, case: Case, seed: int) -> None:
+    def add(self, case: Case) -> None:
         if case.validity is Validity.INVALID and case.literals is None and case.rule is not None:
             self.refused.setdefault(case.rule, case)
         shapes = (
@@ -71,7 +71,7 @@ class SeenKinds:
             tuple(case.attributes.items()),
             tuple([(spec.name, spec.dtype, spec.shape) for spec in case.inputs]),
         )
-        cells = self.elements(case, seed) if shapes in self._counted else self.cells(case, seed)
+        cells = self.elements(case) if shapes in self._counted else self.cells(case)
         self._counted.add(shapes)
         for cell in cells:
             if (
@@ -84,7 +84,7 @@ class SeenKinds:
 
     def count(self, case: Case) -> None:
         """Count the cells of a generated case."""
-        for cell in self.cells(case, 0):
+        for cell in self.cells(case):
             self._count(case, cell)
 
     def _count(self, case: Case, cell: Cell) -> None:
@@ -99,10 +99,10 @@ class SeenKinds:
             for mode in kinds.modes_of(case):
                 self.by_mode.setdefault(mode, set()).add(cell)
 
-    def cells(self, case: Case, seed: int) -> Iterator[Cell]:
+    def cells(self, case: Case) -> Iterator[Cell]:
         """Yield the cells that a case has, the kinds of elements only where few before it were chosen alike."""
         yield from self._without_elements(case)
-        yield from self.elements(case, seed)
+        yield from self.elements(case)
 
     def _without_elements(self, case: Case) -> Iterator[Cell]:
         opset = operator_schema(case.operator, case.opset)
@@ -137,12 +137,12 @@ class SeenKinds:
             )
             yield from ((name, kind) for kind in [{0: "scalar", 5: "rank 5"}.get(rank)] if kind)
 
-    def elements(self, case: Case, seed: int) -> Iterator[Cell]:
+    def elements(self, case: Case) -> Iterator[Cell]:
         """Yield the cells of the elements of a case where few before it were chosen alike."""
         if any(prod(spec.shape) > LARGE for spec in case.inputs) or not self._new(case):
             return
         call = call_of(case)
-        tensors = dict(zip(call.inputs, case_inputs(call, case, seed), strict=True))
+        tensors = dict(zip(call.inputs, case_inputs(call, case, 0), strict=True))
         witness = Witness(case, call, tensors)
         if case.validity is Validity.VALID:
             self.valid.append(witness)
