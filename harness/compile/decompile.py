@@ -44,7 +44,7 @@ from harness.model.onnx_schemas import (
 from harness.model.operator_schema import OperatorSchema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
-from harness.specs.reading.literal_cases import literal_id, unlike
+from harness.specs.reading.literal_cases import identified, unlike
 from harness.specs.sweeps.calls import make_call
 
 _NEIGHBOUR = "Identity"
@@ -94,8 +94,8 @@ def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
     )
     documented = _documented(model.graph, found, call, data)
     _check(operator, schema, call, inputs, specs)
-    return Case(
-        id=literal_id(operator.name, opset, name, specs, attributes, options),
+    case = Case(
+        id=name,
         operator=operator.name,
         opset=opset,
         attributes=attributes,
@@ -106,6 +106,7 @@ def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
         literals=tuple(tensor.array for tensor in inputs.values()),
         documented=documented,
     )
+    return identified(case)
 
 
 def _tested(graph: GraphProto) -> _Node:

@@ -20,7 +20,6 @@ from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator, operat
 from harness.operators import OPERATORS
 from harness.operators.in_models import CONSTANT
 from harness.specs.expand import expand
-from harness.specs.reading.literal_cases import literal_id
 from harness.specs.reading.literals import shape_problem
 from harness.specs.reading.load import GRAPHS, load_specs
 from harness.specs.reading.stored import TensorStore
@@ -258,10 +257,8 @@ def _spec(name: str, held: _Held, store: TensorStore) -> str:
         optimization=held.level,
     )
     opset = model.opsets[""]
-    case = Case(
-        literal_id(name, opset, "region", specs, {}, options), name, opset, {}, specs, options,
-        source=model.path.name, literals=tuple(each.array for each in fed.values()),
-    )  # fmt: skip
+    elements = tuple(each.array for each in fed.values())
+    case = Case("region", name, opset, {}, specs, options, source=model.path.name, literals=elements)
     constants = [
         f"  {names[key]}: {_constant(each)}" for key, each in held.tensors.items() if held.writes(key)
     ]

@@ -29,7 +29,7 @@ from harness.specs.coverage.changed_calls import Witness, can_change, changed_ca
 from harness.specs.coverage.kind_matrix import SeenKinds, count_kinds, mode_cells
 from harness.specs.coverage.kinds import Cell, Mode
 from harness.specs.coverage.left_out import reasons
-from harness.specs.reading.literal_cases import literal_id
+from harness.specs.reading.literal_cases import identified
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps import sessions
 from harness.specs.sweeps.calls import call_of, case_inputs
@@ -247,19 +247,20 @@ def _written_out(seen: SeenKinds, base: Witness, cell: Cell) -> Case:
     specs = tuple(
         TensorSpec(each, given.dtype, given.array.shape, "literal") for each, given in tensors.items()
     )
-    options = _options(case.options, cell, tensors)
+    origin = CaseKey.of(case.id).origin
     made = Case(
-        id=literal_id(case.operator, case.opset, _name(cell), specs, case.attributes, options),
+        id=_name(cell),
         operator=case.operator,
         opset=case.opset,
         attributes=case.attributes,
         inputs=specs,
-        options=options,
-        source=f"{' '.join(cell)}, a kind of input that no other case has; made from {CaseKey.of(case.id).origin}",
+        options=_options(case.options, cell, tensors),
+        source=f"{' '.join(cell)}, a kind of input that no other case has; made from {origin}",
         literals=tuple(np.asarray(given.array) for given in tensors.values()),
         lowers_to=seen.spec.directml,
         validity=Validity.VALID,
     )
+    made = identified(made)
     call = call_of(made)
     rule = seen.operator.broken(call, tensors)
     validity = Validity.VALID if rule is None else Validity.INVALID

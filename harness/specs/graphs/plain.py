@@ -20,7 +20,7 @@ from harness.specs.graphs.composition import composed
 from harness.specs.graphs.operator import filled_graph, register
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Pattern
 from harness.specs.graphs.schema import GraphConstant, GraphInput, GraphSpec, NodeEntry, Subgraph
-from harness.specs.reading.literal_cases import literal_id
+from harness.specs.reading.literal_cases import identified
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.reading.schema import Spec
 from harness.specs.reading.source import Source, parse
@@ -103,21 +103,20 @@ class PlainGraph(NamedTuple):
         pattern = Pattern(spec)
         register(pattern)
         model = Spec.model_construct(operator=name, opsets=spec.opsets, cases=())
-        attributes = {"constants": "node"} if self.constants_are_nodes else {}
         given = tuple(
             TensorSpec(name, each.dtype, each.array.shape, "literal") for name, each in self.inputs.items()
         )
         case = Case(
-            id=literal_id(name, self.opset, NAME, given, attributes, self.options),
+            id=NAME,
             operator=name,
             opset=self.opset,
-            attributes=dict(attributes),
+            attributes={"constants": "node"} if self.constants_are_nodes else {},
             inputs=given,
             options=self.options,
             source=self.source,
             literals=tuple(each.array for each in self.inputs.values()),
         )
-        return case, LoadedSpec(Path(name), model, _nowhere(), pattern)
+        return identified(case), LoadedSpec(Path(name), model, _nowhere(), pattern)
 
 
 def plain_graph(case: Case, inputs: Sequence[Tensor], opsets: tuple[int, ...] = ()) -> PlainGraph:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from harness.model.case import Case, Options, Tensor, TensorSpec, Validity, Value
+from harness.model.case import Case, Options, Tensor, TensorSpec, Validity
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
@@ -67,8 +67,7 @@ def _cases(
             name: typed(known[name].type, value) for name, value in sorted(literal.attributes.items())
         }
         case = Case(
-            id=literal_id(operator.name, opset, literal.name, specs, attributes, options)
-            + directml_terms(asked),
+            id=literal.name,
             operator=operator.name,
             opset=opset,
             attributes=attributes,
@@ -82,6 +81,7 @@ def _cases(
             directml=asked,
             uses=literal.uses,
         )
+        case = identified(case)
         try:
             call = call_of(case)
         except Unfit as error:
@@ -105,8 +105,7 @@ def _deployed(operator: Operator, literal: LiteralCase, case: Case) -> Iterator[
     """Yield a case as the graphs of deployed models hold it."""
     maps = {each.name for each in operator_schema(operator.name, case.opset).inputs if each.map}
     for options in _deployments(case.options, [one.name for one in case.inputs if one.name not in maps]):
-        told = literal_id(operator.name, case.opset, literal.name, case.inputs, case.attributes, options)
-        each = msgspec.structs.replace(case, id=told, options=options)
+        each = identified(msgspec.structs.replace(case, id=literal.name, options=options))
         yield msgspec.structs.replace(each, levels=levels_of(each, call_of(each)))
 
 
@@ -158,22 +157,16 @@ def _hash(text: str) -> str:
     return f"hash_{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def literal_id(
-    operator: str,
-    opset: int,
-    name: str,
-    specs: Sequence[TensorSpec],
-    attributes: Mapping[str, Value],
-    options: Options,
-) -> str:
-    """Return the id of a written-out case. Of attributes that are too long for an id, such as the trees of a model, long ones
-    have a hash."""
-    terms = [f"case={name}", *map(input_term, specs)]
-    texts = {key: value_text(value) for key, value in sorted(attributes.items())}
+def identified(case: Case) -> Case:
+    """Return a written-out case, which has the name of its entry alone, with its id. Of attributes that are too long for
+    an id, such as the trees of a model, long ones have a hash."""
+    terms = [f"case={case.id}", *map(input_term, case.inputs)]
+    texts = {key: value_text(value) for key, value in sorted(case.attributes.items())}
     if sum(map(len, texts.values())) > _MOST:
         texts = {key: text if len(text) <= _SHORT else _hash(text) for key, text in texts.items()}
     terms.extend(f"{key}={text}" for key, text in texts.items())
-    return f"{operator}@{opset}:{';'.join(terms)}{option_terms(options)}"
+    more = option_terms(case.options) + directml_terms(case.directml)
+    return msgspec.structs.replace(case, id=f"{case.operator}@{case.opset}:{';'.join(terms)}{more}")
 
 
 def _validity_problem(

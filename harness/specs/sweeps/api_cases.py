@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from harness.model.case import BEYOND, Case, DirectmlOptions, Options, Validity
-from harness.model.caseid import CaseKey, directml_terms
+from harness.model.caseid import CaseKey
 from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import DirectmlCall
@@ -26,7 +26,7 @@ from harness.operators.directml.changes import CallChange, buffer_changes, chang
 from harness.operators.directml.description import Description
 from harness.operators.directml.levels import levels_of, lowered_to
 from harness.operators.directml.lowering import NotExpressible, directml_call, lower
-from harness.specs.reading.literal_cases import literal_id
+from harness.specs.reading.literal_cases import identified
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps.calls import call_of
 
@@ -123,15 +123,15 @@ def case_of(base: Base, change: CallChange) -> Case:
     operator = base.case.directml.operator if base.case.directml is not None else None
     asked = DirectmlOptions(operator, change.dimension_count, tensors=tuple(sorted(change.tensors.items())))
     case, page = base.case, change.document or document_name(base.made.operator)
-    terms = literal_id(case.operator, case.opset, change.name, case.inputs, case.attributes, case.options)
     changed = msgspec.structs.replace(
         case,
-        id=terms + directml_terms(asked),
+        id=change.name,
         validity=change.validity,
         rule=change.rule,
         source=f"{page}, {change.section}; generated from {base.entry}",
         directml=asked,
     )
+    changed = identified(changed)
     return msgspec.structs.replace(changed, levels=levels_of(changed, call_of(changed)))
 
 

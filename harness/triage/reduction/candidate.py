@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 
 from harness.model.case import BEYOND, Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
-from harness.model.caseid import directml_terms, parse
+from harness.model.caseid import parse
 from harness.model.errors import UsageError
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.directml.levels import levels_of
-from harness.specs.reading.literal_cases import literal_id, unlike
+from harness.specs.reading.literal_cases import identified, unlike
 from harness.specs.reading.load import LoadedSpec
 from harness.specs.sweeps import api
 from harness.specs.sweeps.calls import call_of
@@ -247,15 +247,11 @@ class Subject:
             TensorSpec(name, tensor.dtype, tensor.array.shape, fills.get(position, "literal"))
             for position, (name, tensor) in enumerate(zip(candidate.names, candidate.inputs, strict=True))
         )
-        attributes = dict(candidate.attributes)
-        return Case(
-            id=literal_id(
-                self.operator.name, candidate.opset, self.name, specs, attributes, candidate.options
-            )
-            + directml_terms(candidate.directml),
+        case = Case(
+            id=self.name,
             operator=self.operator.name,
             opset=candidate.opset,
-            attributes=attributes,
+            attributes=dict(candidate.attributes),
             inputs=specs,
             options=candidate.options,
             validity=self.origin.validity,
@@ -268,6 +264,7 @@ class Subject:
                 for position, tensor in enumerate(candidate.inputs)
             ),
         )
+        return identified(case)
 
     def cost(self, candidate: Candidate) -> tuple[int, ...]:
         """Return what every step makes smaller: options, inputs, dimensions, their sizes, element types,
