@@ -132,11 +132,36 @@ def release(*pointers: int | None) -> None:
             method(pointer, 2, restype=c_uint32)()
 
 
-class Maker:
-    """A COM device that releases the objects that it makes."""
+class DeviceRemoved(ComError):
+    """The device works no longer."""
 
-    device: int
-    _owned: list[int]
+    def __init__(self, what: str, code: int) -> None:
+        super().__init__(what, code)
+        self.label = f"DeviceRemoved {self.label}"
+
+
+class Device:
+    """A COM device that releases the objects that it makes; `removed_slot` is that of its GetDeviceRemovedReason."""
+
+    def __init__(self, device: int, removed_slot: int) -> None:
+        self.device = device
+        self._owned: list[int] = []
+        self._removed = method(device, removed_slot)
+
+    def check(self, code: int, what: str) -> None:
+        """Raise for a failing HRESULT: DeviceRemoved where the device is gone, else ComError."""
+        if code < 0:
+            self._require_device(what)
+            raise ComError(what, code)
+
+    def removed(self) -> bool:
+        """Say whether the device works no longer; a process cannot have another one of Direct3D."""
+        return bool(self._removed() < 0)
+
+    def _require_device(self, what: str) -> None:
+        reason = self._removed()
+        if reason < 0:
+            raise DeviceRemoved(what, reason)
 
     def _make(self, slot: int, interface: str, what: str, types: Any, *arguments: Any) -> int:
         made = made_by(self.device, slot, what, (*types, c_void_p), *arguments, byref(Guid(interface)))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from ctypes import addressof, byref, c_uint32, c_void_p
 from typing import Any, Tuple
 
-from ..com import ComError, Guid, Maker, created, method, release
+from ..com import Device, Guid, created, method, release
 from ..device import IDML_DEVICE
-from .gpu import DEFAULT, Buffer, DeviceRemoved, Gpu
+from .gpu import DEFAULT, Buffer, Gpu
 from .layouts import BindingProperties, BindingTableDesc, BufferBinding, TypedDesc
 from .operators import BUFFER, NativeDescription
 
@@ -52,22 +52,21 @@ class Bindings:
         return self._at
 
 
-class Api(Maker):
+class Api(Device):
     """A DirectML device on a Direct3D 12 device, with a recorder, an initializer and a binding table that all
-    operators share."""
+    operators share. It reports errors of bindings and recording, whose methods return nothing, by its removal."""
 
     def __init__(self, gpu: Gpu, path: str, minimum_level: int, *, debug: bool = False) -> None:
         """Create the device from the DirectML.dll at `path`; raises ComError, for instance for a level that
         the DLL lacks."""
         types, flags = (c_void_p, c_uint32, c_uint32, c_void_p), DEBUG_FLAG if debug else 0
+        interface = byref(Guid(IDML_DEVICE))
+        device = created(path, "DMLCreateDevice1", types, gpu.device, flags, minimum_level, interface)
+        super().__init__(device, 15)
         self.gpu = gpu
-        self.device = created(
-            path, "DMLCreateDevice1", types, gpu.device, flags, minimum_level, byref(Guid(IDML_DEVICE))
-        )
-        self._owned = [self.device]
+        self._owned.append(device)
         self._create = method(self.device, 8, c_void_p, c_void_p, c_void_p)
         self._compile = method(self.device, 9, c_void_p, c_uint32, c_void_p, c_void_p)
-        self._removed = method(self.device, 15)
         self._operator_id, self._compiled_id = Guid(OPERATOR), Guid(COMPILED_OPERATOR)
         self._recorder = self._make(11, RECORDER, "CreateCommandRecorder", ())
         self._record = method(self._recorder, 8, c_void_p, c_void_p, c_void_p, restype=None)
@@ -169,23 +168,6 @@ class Api(Maker):
         self._bind_temporary = method(self._table, 10, c_void_p, restype=None)
         self._bind_persistent = method(self._table, 11, c_void_p, restype=None)
         self._reset_table = method(self._table, 12, c_void_p)
-
-    def check(self, code: int, what: str) -> None:
-        """Raise for a failing HRESULT: DeviceRemoved where the device is gone, else ComError."""
-        if code < 0:
-            self._require_device(what)
-            raise ComError(what, code)
-
-    def removed(self) -> bool:
-        """Say whether the device works no longer."""
-        return bool(self._removed() < 0)
-
-    def _require_device(self, what: str) -> None:
-        """DirectML reports errors of bindings and recording, whose methods return nothing, by removing its
-        device."""
-        reason = self._removed()
-        if reason < 0:
-            raise DeviceRemoved(what, reason)
 
     def close(self) -> None:
         """Release everything but the Direct3D 12 device."""

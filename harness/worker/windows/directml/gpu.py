@@ -7,7 +7,7 @@ import ctypes
 from ctypes import byref, c_uint32, c_uint64, c_void_p
 from typing import Any
 
-from ..com import ComError, Guid, Maker, method, release
+from ..com import Device, Guid, method, release
 from ..device import adapter_of, d3d12_device
 from .debugging import enable_debug_layer
 from .layouts import HeapProperties, ResourceDesc, Transition
@@ -33,14 +33,6 @@ _GRANULE = 1 << 16
 """Buffers take whole units of 64 KiB anyway."""
 
 
-class DeviceRemoved(ComError):
-    """The device works no longer."""
-
-    def __init__(self, what: str, code: int) -> None:
-        super().__init__(what, code)
-        self.label = f"DeviceRemoved {self.label}"
-
-
 def create_d3d12_device(device_id: int, *, debug: bool) -> int:
     """Return an ID3D12Device on DXGI adapter `device_id`, with the debug layer if asked for; raises
     ComError."""
@@ -50,17 +42,15 @@ def create_d3d12_device(device_id: int, *, debug: bool) -> int:
         return d3d12_device(adapter)
 
 
-class Gpu(Maker):
+class Gpu(Device):
     """An open command list on one queue; `flush` runs what is recorded and opens the list again. Owns all
     that it makes."""
 
     def __init__(self, device: int) -> None:
-        self.device = device
-        self._owned: list[int] = []
+        super().__init__(device, 37)
         self._commit = method(
             device, 27, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p, c_void_p, c_void_p
         )
-        self._removed = method(device, 37)
         self._queue = self._make(
             8, QUEUE, "CreateCommandQueue", (c_void_p,), byref((c_uint32 * 4)(COMPUTE, 0, 0, 0))
         )
@@ -147,7 +137,7 @@ class Gpu(Maker):
         if self._completed() < self._signalled:
             # without an event it returns when the fence is reached, or the device removed
             self.check(self._notify(self._signalled, None), "SetEventOnCompletion")
-        self._require_device()
+        self._require_device("Signal")
         self._reopen()
 
     def discard(self) -> None:
@@ -159,20 +149,8 @@ class Gpu(Maker):
         self.check(self._reset_allocator(), "ID3D12CommandAllocator::Reset")
         self.check(self._reset(self._allocator, None), "ID3D12GraphicsCommandList::Reset")
 
-    def check(self, code: int, what: str) -> None:
-        """Raise for a failing HRESULT: DeviceRemoved where the device is gone, else ComError."""
-        if code < 0:
-            self._require_device()
-            raise ComError(what, code)
-
-    def removed(self) -> bool:
-        """Say whether the device works no longer; a process cannot have another one."""
-        return bool(self._removed() < 0)
-
-    def _require_device(self) -> None:
-        reason = self._removed()
-        if reason < 0:
-            raise DeviceRemoved("D3D12", reason)
+    def _require_device(self, _what: str) -> None:
+        super()._require_device("D3D12")  # which of its calls notices is chance
 
 
 class Buffer:
