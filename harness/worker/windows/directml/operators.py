@@ -34,7 +34,6 @@ _SCALARS = {
 """The members of DML_SCALAR_UNION, as `struct` names them."""
 ITEMSIZES = {name: struct.calcsize(_SCALARS[name]) for name in TENSOR_DATA_TYPES if name in _SCALARS}
 """Bytes an element; the types of four bits have no case here."""
-_ARRAYS: dict[str, Any] = {"uint_array": c_uint32, "int_array": c_int32, "float_array": c_float}
 
 
 class Size2D(ctypes.Structure):
@@ -49,9 +48,12 @@ class ScaleBias(ctypes.Structure):
     _fields_ = [("scale", c_float), ("bias", c_float)]
 
 
-_FIELDS = {
+_FIELDS: dict[str, Any] = {
     "uint": c_uint32, "int": c_int32, "uint64": c_uint64, "float": c_float, "scalar_union": c_uint64, "size_2d": Size2D,
-    **dict.fromkeys(("input", "output", "inputs", "outputs", "scale_bias", "operator_desc", "operator_desc_array", *_ARRAYS), c_void_p),
+    **dict.fromkeys(
+        ("input", "output", "inputs", "outputs", "scale_bias", "operator_desc", "operator_desc_array", "uint_array", "int_array",
+         "float_array"), c_void_p,
+    ),
 }  # fmt: skip
 """How each type of member lies in the structure; what may be NULL and what an array is are addresses."""
 
@@ -216,8 +218,9 @@ class NativeDescription:
         _require_counted(member, value, attributes)
         if kind == "operator_desc_array":
             return self._keep((TypedDesc * max(1, len(value)))(*(self._nested(name, each) for each in value)))
+        element = kind[: -len("_array")]
         return self._keep(
-            (_ARRAYS[kind] * max(1, len(value)))(*(_ELEMENTS[kind](name, each) for each in value))
+            (_FIELDS[element] * max(1, len(value)))(*(_NUMBERS[element](name, each) for each in value))
         )
 
     def _nested(self, name: str, given: Any) -> TypedDesc:
@@ -254,11 +257,13 @@ def _view(name: str, given: Any) -> TensorView:
             f"{name}: DirectML has no element type {given['dtype']!r}; it has {', '.join(ITEMSIZES)}"
         )
     sizes, strides = given["sizes"], given.get("strides")
-    _check_each(name, "sizes", sizes)
+    for size in sizes:
+        _number(f"{name}.sizes", size, _UINT32)
     if strides is not None:
         if len(strides) != len(sizes):
             raise DescriptionError(f"{name}: {len(strides)} strides for {len(sizes)} sizes")
-        _check_each(name, "strides", strides)
+        for stride in strides:
+            _number(f"{name}.strides", stride, _UINT32)
     return TensorView(
         given["dtype"],
         sizes,
@@ -267,12 +272,6 @@ def _view(name: str, given: Any) -> TensorView:
         _number(f"{name}.alignment", given.get("alignment", 0), _UINT32),
         _number(f"{name}.flags", given.get("flags", 0), _UINT32),
     )
-
-
-def _check_each(name: str, what: str, values: Sequence[Any]) -> None:
-    for value in values:
-        if type(value) is not int or not 0 <= value < _UINT32:
-            _number(f"{name}.{what}", value, _UINT32)
 
 
 def _number(name: str, value: Any, limit: int) -> int:
@@ -323,11 +322,6 @@ def _scalar(name: str, value: Any) -> int:
 _NUMBERS: dict[str, Callable[[str, Any], Any]] = {
     "uint": _unsigned, "int": _signed, "uint64": _unsigned64, "float": _real, "scalar_union": _scalar,
 }  # fmt: skip
-_ELEMENTS: dict[str, Callable[[str, Any], Any]] = {
-    "uint_array": _unsigned,
-    "int_array": _signed,
-    "float_array": _real,
-}
 
 
 def _require_length(name: str, value: Any, count: int) -> None:
