@@ -322,7 +322,7 @@ class OnnxRuntime:
             return False
         removed = any(code in str(error) for code in _REMOVED)
         if self._after_failure is not None:
-            removed = self._after_failure(int(unit["provider_options"].get("device_id", 0))) or removed
+            removed = self._after_failure(device_number(unit)) or removed
         self.lost = self.lost or removed
         return self._after_failure is not None
 
@@ -450,13 +450,8 @@ class OnnxRuntime:
         config = {
             key: value for key, value in unit["config"].items() if key != "session.disable_cpu_ep_fallback"
         }
-        session = self.session(dict(unit, config=config), model)
-        nodes = self.assignment(session)
-        return (
-            nodes
-            if nodes is not None
-            else [["CPUExecutionProvider", operator] for operator in unit["tested"]]
-        )
+        nodes = self.assignment(self.session(dict(unit, config=config), model))
+        return [["CPUExecutionProvider", operator] for operator in unit["tested"]] if nodes is None else nodes
 
     def unknown_version(self, model: bytes) -> Optional[str]:
         """Return why this release takes no model at all of a model's opset and IR version, None if it takes
@@ -655,18 +650,17 @@ class OnnxRuntime:
             asked = unit["asked"] = [name for name, _ in wanted]
         if unit["bound"]:
             return self._run_bound(session, unit, arrays)
+        fed = dict(zip(unit["fed"], arrays))
         if unit.get("optionals"):
-            fed = dict(zip(unit["fed"], arrays))
-            return [
-                numbered(output) for output in run_with_optionals(session, unit["optionals"], wanted, fed)
-            ]
-        if unit.get("maps"):
-            fed = dict(zip(unit["fed"], arrays))
+            outputs = run_with_optionals(session, unit["optionals"], wanted, fed)
+        elif unit.get("maps"):
             for name, array in fed.items():
                 if name.endswith("_values") and (array.dtype != np.float32 or not array.size):
                     raise CannotFeedError("Python passes maps to float32 alone, and none that is empty")
-            return [numbered(output) for output in run_with_maps(session, unit["maps"], wanted, fed)]
-        return [numbered(output) for output in session.run(asked, dict(zip(unit["fed"], arrays)))]
+            outputs = run_with_maps(session, unit["maps"], wanted, fed)
+        else:
+            outputs = session.run(asked, fed)
+        return [numbered(output) for output in outputs]
 
     def _run_deployed(
         self, session: Any, unit: Unit, arrays: Sequence[Any], position: int
@@ -704,8 +698,7 @@ class OnnxRuntime:
     def _run_on_values(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> Any:
         """Run with inputs and outputs as OrtValues on the provider's device, and return the outputs."""
         held = []
-        device = "dml" if unit["provider"] == "DmlExecutionProvider" else "cpu"
-        where = (device, int(unit["provider_options"].get("device_id", 0)))
+        where = ("dml" if unit["provider"] == "DmlExecutionProvider" else "cpu", device_number(unit))
         binding = session.io_binding()
         for (key, _), array in zip(unit["inputs"], arrays):
             try:
@@ -767,10 +760,9 @@ class OnnxRuntime:
     def _run_aliased(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
         """Run with the first output bound over the first input, in the device's own memory: buffers of the
         host are copied there and back, and alias nothing."""
-        device = int(unit["provider_options"].get("device_id", 0))
         binding = session.io_binding()
         try:
-            values = [self._on_device(array, "dml", device) for array in arrays]
+            values = [self._on_device(array, "dml", device_number(unit)) for array in arrays]
             for (key, _), value in zip(unit["inputs"], values):
                 binding.bind_ortvalue_input(key, value)
             ((name, number),) = unit["outputs"]
@@ -790,7 +782,7 @@ class OnnxRuntime:
         binding = session.io_binding()
         kept = []
         if unit["provider"] == "DmlExecutionProvider":
-            device = int(unit["provider_options"].get("device_id", 0))
+            device = device_number(unit)
             put = self.ort.OrtValue.ortvalue_from_numpy
             sizes = [room_for(array.nbytes) for array in arrays if array.size]
             held = [put(np.full(size, around, np.uint8), "dml", device) for size in sizes]
@@ -799,17 +791,15 @@ class OnnxRuntime:
                 if not array.size:  # the device has no memory of no bytes
                     binding.bind_cpu_input(key, array)
                     continue
-                kept.append(put(array, "dml", device))
-                kept[-1].numpy()  # waits for the upload
+                kept.append(self._on_device(array, "dml", device))
                 binding.bind_ortvalue_input(key, kept[-1])
             values = []
             for (name, number), shape in zip(unit["outputs"], shapes):
-                host = filled(pattern, number, shape)
-                values.append(put(host, "dml", device) if host.size else host)
-                if not host.size:
+                values.append(filled(pattern, number, shape))
+                if not values[-1].size:
                     binding.bind_output(name, "cpu")
                     continue
-                values[-1].numpy()
+                values[-1] = self._on_device(values[-1], "dml", device)
                 binding.bind_ortvalue_output(name, values[-1])
             session.run_with_iobinding(binding)
             binding.synchronize_outputs()
@@ -928,6 +918,11 @@ def together(
         ]:
             return list(outputs)
     return alone
+
+
+def device_number(unit: Unit) -> int:
+    """Return which device the provider of a unit is to use."""
+    return int(unit["provider_options"].get("device_id", 0))
 
 
 def array_of(elements: str, number: int, shape: Sequence[int]) -> Any:
@@ -1330,7 +1325,6 @@ def die_with_parent() -> None:
         if os.getppid() != parent or os.environ.get("HARNESS_PARENT", str(parent)) != str(parent):
             os._exit(1)
     elif sys.platform != "win32":
-        import threading
 
         def watch() -> None:
             while os.getppid() == parent:
