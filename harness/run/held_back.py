@@ -15,11 +15,12 @@ keeps its outcome and verdict: a flaky case is still unexpected.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -47,27 +48,55 @@ _PROVIDERS = frozenset({CPU, DML, DIRECTML})
 _WRITTEN_WRONG = frozenset({Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
 
 Held = tuple[Prepared, Graph, Result]
+_Outputs = tuple[Tensor, ...]
+_Seen = dict[tuple[int, int], _Outputs]
+"""The outputs over each pattern that ran."""
 
 
-class _Holding:
+class _Holding(ABC):
     """Results that are held back, each with its case and its graph."""
 
-    def __init__(self) -> None:
-        self._held: list[Any] = []
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._held: list[Held] = []
 
     def unchanged(self) -> Iterator[Result]:
         """Yield the kept results as they are: the target is unavailable."""
         held, self._held = self._held, []
-        yield from (result for _, _, result, *_ in held)
+        yield from (result for _, _, result in held)
+
+    def results(self, pool: WorkerPool) -> Iterator[Held]:
+        """Run the kept cases again, and yield them with what that says of their results; none is lost if the target
+        becomes unavailable."""
+        held, self._held = self._held, []
+        unavailable = None
+        if held:
+            try:
+                self._run(pool, held)
+            except TargetUnavailable as error:
+                unavailable = error
+        for number, (prepared, graph, result) in enumerate(held):
+            yield prepared, graph, self._told(number, result)
+        if unavailable is not None:
+            raise unavailable
+
+    @abstractmethod
+    def _run(self, pool: WorkerPool, held: Sequence[Held]) -> None:
+        """Run kept cases again. Errors: TargetUnavailable."""
+
+    @abstractmethod
+    def _told(self, number: int, result: Result) -> Result:
+        """Return a kept result, by its number, with what the runs so far say of it."""
 
 
 class PatternRuns(_Holding):
     """Holds results back until their cases have run over both patterns."""
 
     def __init__(self, provider: str) -> None:
-        super().__init__()
-        self._provider = provider
+        super().__init__(provider)
         self._bytes = 0
+        self._outputs: list[_Outputs] = []
+        self._seen: list[_Seen] = []
 
     def hold(self, prepared: Prepared, graph: Graph, execution: Execution, result: Result) -> bool:
         """Keep a result if its outputs are worth examining; `results` yields it again."""
@@ -78,55 +107,47 @@ class PatternRuns(_Holding):
         if len(self._held) >= _MOST_EXAMINED or self._bytes + size > _MOST_BYTES:
             return False
         self._bytes += size
-        self._held.append((prepared, graph, result, outputs))
+        self._held.append((prepared, graph, result))
+        self._outputs.append(outputs)
         return True
 
-    def results(self, pool: WorkerPool) -> Iterator[Held]:
-        """Run the kept cases over both patterns, and yield them with the state of their elements; none is
-        lost if the target becomes unavailable."""
-        held, self._held = self._held, []
-        found: list[dict[tuple[int, int], tuple[Tensor, ...]]] = [{} for _ in held]
-        place: dict[int, int] = {}
-        ended = Counter[str]()
-        try:
-            if held:
-                with closing(pool.run(self._units(held, place, ended), keep=True)) as answers:
-                    for prepared, graph, execution in answers:
-                        ended[prepared.case.operator] += execution.ended is not None
-                        if execution.outputs is not None and graph.patterns is not None:
-                            found[place[id(prepared)]][graph.patterns] = execution.outputs
-        except TargetUnavailable:
-            yield from map(_examined, held, found)
-            raise
-        yield from map(_examined, held, found)
+    def _run(self, pool: WorkerPool, held: Sequence[Held]) -> None:
+        """Run the kept cases over both patterns."""
+        self._seen = [{} for _ in held]
+        cases = [(*each[:2], outputs) for each, outputs in zip(held, self._outputs, strict=True)]
+        _run_over_patterns(pool, cases, self._seen)
 
-    def _units(
-        self,
-        held: list[tuple[Prepared, Graph, Result, tuple[Tensor, ...]]],
-        place: dict[int, int],
-        ended: Counter[str],
-    ) -> Iterator[GraphCases]:
-        """Yield the cases over each pattern, those of one graph in one session; note the place of each. `ended` are the
-        workers that ended meanwhile over the cases of an operator."""
-        groups: dict[Graph, list[Prepared]] = {}
-        for number, (prepared, graph, _, outputs) in enumerate(held):
-            shaped = prepared._replace(output_shapes=tuple(output.array.shape for output in outputs))
-            place[id(shaped)] = number
-            groups.setdefault(graph, []).append(shaped)
-        self._kept = groups  # as long as their ids are asked for
-        for patterns in PATTERNS:
-            for graph, cases in groups.items():
-                if ended[cases[0].case.operator] <= _ENDED:
-                    yield GraphCases(graph._replace(patterns=patterns), cases)
+    def _told(self, number: int, result: Result) -> Result:
+        memory = _examined(self._outputs[number], self._seen[number])
+        return result if memory is None else msgspec.structs.replace(result, memory=memory)
 
 
-def _examined(
-    held: tuple[Prepared, Graph, Result, tuple[Tensor, ...]],
-    seen: Mapping[tuple[int, int], tuple[Tensor, ...]],
-) -> Held:
-    prepared, graph, result, outputs = held
-    memory = examine(outputs, [seen.get(patterns, ()) for patterns in PATTERNS])
-    return prepared, graph, result if memory is None else msgspec.structs.replace(result, memory=memory)
+def _run_over_patterns(
+    pool: WorkerPool, cases: Sequence[tuple[Prepared, Graph, _Outputs]], seen: Sequence[_Seen]
+) -> None:
+    """Run cases over each pattern, those of one graph in one session, and note what each gives."""
+    groups: dict[Graph, list[Prepared]] = {}
+    place: dict[int, int] = {}
+    ended = Counter[str]()
+    for number, (prepared, graph, outputs) in enumerate(cases):
+        shaped = prepared._replace(output_shapes=tuple(output.array.shape for output in outputs))
+        place[id(shaped)] = number
+        groups.setdefault(graph, []).append(shaped)
+    units = (
+        GraphCases(graph._replace(patterns=patterns), alike)
+        for patterns in PATTERNS
+        for graph, alike in groups.items()
+        if ended[alike[0].case.operator] <= _ENDED
+    )
+    with closing(pool.run(units, keep=True)) as answers:
+        for prepared, graph, execution in answers:
+            ended[prepared.case.operator] += execution.ended is not None
+            if execution.outputs is not None and graph.patterns is not None:
+                seen[place[id(prepared)]][graph.patterns] = execution.outputs
+
+
+def _examined(outputs: _Outputs, seen: _Seen) -> Memory | None:
+    return examine(outputs, [seen.get(patterns, ()) for patterns in PATTERNS])
 
 
 def worth(
@@ -150,11 +171,9 @@ def over_patterns(
 ) -> Memory | None:
     """Run one case again over each pattern and return what its elements are; None where a run ended
     otherwise."""
-    shaped = prepared._replace(output_shapes=tuple(output.array.shape for output in outputs))
-    again_on = (GraphCases(graph._replace(patterns=patterns), [shaped]) for patterns in PATTERNS)
-    with closing(pool.run(again_on, keep=True)) as answers:
-        again = {on.patterns: execution.outputs or () for _, on, execution in answers}
-    return examine(outputs, [again.get(patterns, ()) for patterns in PATTERNS])
+    seen: _Seen = {}
+    _run_over_patterns(pool, [(prepared, graph, outputs)], [seen])
+    return _examined(outputs, seen)
 
 
 def examine(outputs: tuple[Tensor, ...], runs: list[tuple[Tensor, ...]]) -> Memory | None:
@@ -222,9 +241,9 @@ class Culprits(_Holding):
     it is."""
 
     def __init__(self, provider: str) -> None:
-        super().__init__()
-        self._provider = provider
+        super().__init__(provider)
         self.searched = False
+        self._found: dict[int, tuple[str, ...]] = {}
 
     def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
         """Keep a result for the search if a transformer may have caused it; `results` yields it again."""
@@ -243,9 +262,8 @@ class Culprits(_Holding):
             and result.outcome in _BY_TRANSFORMER
         )
 
-    def results(self, pool: WorkerPool) -> Iterator[Held]:
-        """Yield the kept results with their culprits; none is lost if the target becomes unavailable."""
-        held, self._held = self._held, []
+    def _run(self, pool: WorkerPool, held: Sequence[Held]) -> None:
+        """Search the culprits."""
         suspects = [
             WrongGraph(
                 prepared,
@@ -257,17 +275,12 @@ class Culprits(_Holding):
             )
             for prepared, graph, result in held
         ]
-        try:
-            found = culprits(pool, self._provider, suspects)
-        except TargetUnavailable:
-            yield from held
-            raise
+        self._found = culprits(pool, self._provider, suspects)
         self.searched = True
-        for number, (prepared, graph, result) in enumerate(held):
-            culprit = found.get(number)
-            if culprit is not None:
-                result = msgspec.structs.replace(result, culprit=culprit)
-            yield prepared, graph, result
+
+    def _told(self, number: int, result: Result) -> Result:
+        culprit = self._found.get(number)
+        return result if culprit is None else msgspec.structs.replace(result, culprit=culprit)
 
 
 def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) -> dict[int, tuple[str, ...]]:
@@ -362,9 +375,10 @@ more is broken, not flaky."""
 class Reruns(_Holding):
     """Holds unexpected results back until their cases have been run `times` times more."""
 
-    def __init__(self, times: int) -> None:
-        super().__init__()
+    def __init__(self, provider: str, times: int) -> None:
+        super().__init__(provider)
         self._times = times
+        self._outcomes: list[Counter[Outcome]] = []
 
     def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
         """Keep a result if its case is to be repeated; `results` yields it again."""
@@ -373,31 +387,21 @@ class Reruns(_Holding):
         self._held.append((prepared, graph, result))
         return True
 
-    def results(self, pool: WorkerPool, provider: str) -> Iterator[Result]:
-        """Repeat the kept cases, each time in a session of its own, and yield their results; none is lost if
-        the target becomes unavailable."""
-        held, self._held = self._held, []
-        outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
+    def _run(self, pool: WorkerPool, held: Sequence[Held]) -> None:
+        """Repeat the kept cases, each time in a session of its own."""
+        self._outcomes = [Counter() for _ in held]
         place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}
         groups = (GraphCases(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
-        try:
-            if held:
-                pool.close()  # what ran before must not be the reason
-                with closing(pool.run(groups)) as answers:
-                    for prepared, graph, execution in answers:
-                        outcomes[place[id(prepared)]][
-                            judge(prepared, graph, execution, provider).outcome
-                        ] += 1
-        except TargetUnavailable:
-            yield from map(_with_repeats, held, outcomes)
-            raise
-        yield from map(_with_repeats, held, outcomes)
+        pool.close()  # what ran before must not be the reason
+        with closing(pool.run(groups)) as answers:
+            for prepared, graph, execution in answers:
+                outcome = judge(prepared, graph, execution, self._provider).outcome
+                self._outcomes[place[id(prepared)]][outcome] += 1
 
-
-def _with_repeats(held: Held, found: Counter[Outcome]) -> Result:
-    result = held[2]
-    if not found:
-        return result
-    failed = sum(number for outcome, number in found.items() if not conforms(result.validity, outcome))
-    counts = {outcome.value: found[outcome] for outcome in Outcome if found[outcome]}
-    return msgspec.structs.replace(result, repeats=Repeats(found.total(), failed, counts))
+    def _told(self, number: int, result: Result) -> Result:
+        found = self._outcomes[number]
+        if not found:
+            return result
+        failed = sum(count for outcome, count in found.items() if not conforms(result.validity, outcome))
+        counts = {outcome.value: found[outcome] for outcome in Outcome if found[outcome]}
+        return msgspec.structs.replace(result, repeats=Repeats(found.total(), failed, counts))

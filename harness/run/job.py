@@ -76,7 +76,7 @@ class TargetRun(NamedTuple):
     def _run(self, pool: WorkerPool, blocks: Iterable[CaseBlock], *, valid: bool) -> Iterator[Result]:
         pool.keep_apart(valid)
         work, provider = self.work, self.target.provider
-        reruns = Reruns(work.reruns)
+        reruns = Reruns(provider, work.reruns)
         over_patterns = PatternRuns(provider)
         culprits = Culprits(provider)
         keeps = work.baseline is None and self.done is None and not work.no_cache
@@ -123,7 +123,7 @@ class TargetRun(NamedTuple):
             yield from map(self._by_culprit, culprits.unchanged())
             yield from reruns.unchanged()
             raise
-        yield from reruns.results(pool, provider)
+        yield from (result for _, _, result in reruns.results(pool))
         yield from kept.inexpressible
 
     def left(self, cases: Iterable[Case]) -> Iterable[Case]:

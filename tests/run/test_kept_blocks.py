@@ -366,7 +366,7 @@ def test_what_a_lost_target_left_unexamined_is_not_kept(where: str, monkeypatch:
         if where == "culprits":
             patch.setattr(held_back, "culprits", lost)
         elif where == "over patterns":
-            patch.setattr(held_back.PatternRuns, "_units", lost)
+            patch.setattr(held_back, "_run_over_patterns", lost)
         else:
             patch.setattr(WorkerPool, "run", answers)
         assert run("first", query=query).code == TargetUnavailable.exit_code
