@@ -15,11 +15,8 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.result import Error, Stage
 from harness.targets.execution import Edges, Execution, GraphCases, Nodes, Prepared
-from harness.worker.worker import decode_texts, digest_of, error_parts
+from harness.worker.worker import COUNT, FRAME, RESULT, decode_texts, digest_of, error_parts
 
-_FRAME = struct.Struct("<BI")
-_NUMBER = struct.Struct("<I")
-_RESULT = struct.Struct("<IdI")
 _TENSOR = struct.Struct("<BBI")
 _EXTENTS = [struct.Struct(f"<{rank}q") for rank in range(256)]
 """The shape of a tensor, by its rank."""
@@ -63,7 +60,7 @@ def tensor_bytes(tensor: Tensor) -> bytes:
     if tensor.dtype != "string":
         return tensor.array.tobytes()
     texts = [str(text).encode() for text in tensor.array.reshape(-1).tolist()]
-    return b"".join([_NUMBER.pack(len(text)) + text for text in texts])
+    return b"".join([COUNT.pack(len(text)) + text for text in texts])
 
 
 class FrameReader:
@@ -98,7 +95,7 @@ class FrameReader:
         at, end = 0, len(buffer)
         view = memoryview(buffer)
         while end - at >= 5:
-            kind, size = _FRAME.unpack_from(buffer, at)
+            kind, size = FRAME.unpack_from(buffer, at)
             if kind not in _KINDS or size > _MAX_BODY:
                 raise GarbledError(f"byte {kind:#04x} where a frame should begin")
             if end - at - 5 < size:
@@ -109,7 +106,7 @@ class FrameReader:
             if kind == 65:
                 if size != 4:
                     raise GarbledError("a malformed announcement")
-                yield "A", _NUMBER.unpack(body)[0]
+                yield "A", COUNT.unpack(body)[0]
             else:
                 yield chr(kind), body
         self._held = end - at
@@ -155,11 +152,11 @@ class FrameReader:
         )  # fmt: skip
 
     def _result(self, body: memoryview, done: int) -> Execution:
-        number, seconds, count = _RESULT.unpack_from(body)
+        number, seconds, count = RESULT.unpack_from(body)
         if number != done:
             raise GarbledError("an answer out of order")
         outputs = []
-        at = _RESULT.size
+        at = RESULT.size
         for _ in range(count):
             element, rank, size = _TENSOR.unpack_from(body, at)
             at += _TENSOR.size
@@ -178,14 +175,14 @@ class FrameReader:
             outputs.append(Tensor(name, array))
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        digest = digest_of(self._body, bytes(body[_RESULT.size - _NUMBER.size :]))
+        digest = digest_of(self._body, bytes(body[RESULT.size - COUNT.size :]))
         return self._execution(tuple(outputs), None, "compare", seconds, digest)
 
 
 def _as_expected(
     body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int
 ) -> Sequence[Execution]:
-    number, seconds, count = _RESULT.unpack(body)
+    number, seconds, count = RESULT.unpack(body)
     if number != done or not 1 <= count <= len(cases) - done:
         raise GarbledError("an answer out of order")
     if not all(case.kept and case.kept.digest for case, _ in cases[done : done + count]):

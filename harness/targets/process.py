@@ -9,7 +9,6 @@ import mmap
 import os
 import re
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -25,7 +24,7 @@ import msgspec
 from harness.targets.programs import how_ended
 from harness.targets.scratch import Scratch
 from harness.targets.starting import ORPHANED, ForkedWorker, ForkServer, started
-from harness.worker.worker import IDLE, LOADING, PROGRESS
+from harness.worker.worker import IDLE, LOADING, PROGRESS, REQUEST
 
 LOST = "not forked, or ended with the process that forked it"
 """How a worker ended that no case of its own has ended."""
@@ -69,7 +68,6 @@ class Announcements:
 
 
 fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
-_REQUEST = struct.Struct("<II")
 _KEPT_STDERR = 1 << 13
 _LOGGED = re.compile(r"^[-0-9]+ [0-9:.]+ \[[VI]:onnxruntime:.*\n?", re.MULTILINE)
 """A line of ONNX Runtime's log, verbose or informative."""
@@ -142,7 +140,7 @@ class WorkerProcess:
         """Queue one request."""
         head = msgspec.json.encode(header)
         body = b"".join(payload)
-        self._outbox.put(_REQUEST.pack(len(head), len(body)) + head + body)
+        self._outbox.put(REQUEST.pack(len(head), len(body)) + head + body)
 
     def end(self) -> str:
         """Wait for a worker whose stream has ended and say how: `SIGSEGV`, `exit code 3`, LOST."""

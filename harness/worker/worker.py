@@ -59,14 +59,14 @@ _REMOVED = ("887A0005", "887A0006", "887A0007", "887A0020")
 """DXGI_ERROR_DEVICE_REMOVED, _HUNG, _RESET and _DRIVER_INTERNAL_ERROR, as ONNX Runtime writes them in its
 messages."""
 np: Any = None
-_FRAME = struct.Struct("<BI")
+FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
-_RESULT = struct.Struct("<IdI")
+RESULT = struct.Struct("<IdI")
 """What begins an R frame and all of a U frame."""
-_COUNT = struct.Struct("<I")
+COUNT = struct.Struct("<I")
 _HEADS = [struct.Struct("<BBI%dq" % rank) for rank in range(65)]
 """What stands before the elements of a tensor, by its rank."""
-_REQUEST = struct.Struct("<II")
+REQUEST = struct.Struct("<II")
 PROGRESS = struct.Struct("<Qd")
 """What a progress file holds: the batch times 2**34, the case times 4 and the stage; when that began, seconds of
 the monotonic clock that all processes share."""
@@ -139,10 +139,10 @@ class Channel:
 
     def read(self) -> Optional[Tuple[Any, memoryview]]:
         """Return the next request as (header, payload), or None at the end of the stream."""
-        sizes = self._in.read(_REQUEST.size)
-        if len(sizes) < _REQUEST.size:
+        sizes = self._in.read(REQUEST.size)
+        if len(sizes) < REQUEST.size:
             return None
-        header, payload = _REQUEST.unpack(sizes)
+        header, payload = REQUEST.unpack(sizes)
         data = self._in.read(header + payload)
         if len(data) < header + payload:
             return None
@@ -170,7 +170,7 @@ class Channel:
 
     def add(self, kind: str, body: bytes) -> None:
         """Queue a frame for the next `send`."""
-        self.pending += (_FRAME.pack(ord(kind), len(body)), body)
+        self.pending += (FRAME.pack(ord(kind), len(body)), body)
         self._held += len(body)
 
     def add_json(self, kind: str, value: Any) -> None:
@@ -1042,7 +1042,7 @@ def digest_of(placement: bytes, *parts: bytes) -> str:
 
 def output_parts(outputs: Sequence[Tuple[Any, int]]) -> List[bytes]:
     """Return the body of an R frame from the number of outputs on."""
-    parts = [_COUNT.pack(len(outputs))]
+    parts = [COUNT.pack(len(outputs))]
     for output, element in outputs:
         body = encode_elements(output)
         parts.append(_HEADS[output.ndim].pack(element, output.ndim, len(body), *output.shape))
@@ -1077,7 +1077,7 @@ class Answers:
         """Queue the outputs of a case."""
         parts = output_parts(outputs)
         if not self._as_expected(case, seconds, 1, parts):
-            self._channel.add("R", _RESULT.pack(case, seconds, len(outputs)) + b"".join(parts[1:]))
+            self._channel.add("R", RESULT.pack(case, seconds, len(outputs)) + b"".join(parts[1:]))
 
     def error(self, report: Dict[str, Any], count: int) -> None:
         """Queue the error that some cases have in common."""
@@ -1090,7 +1090,7 @@ class Answers:
         if self._expected is not None and self._expected[at : at + count] == count * [
             digest_of(self._placement, *parts)
         ]:
-            self._channel.add("U", _RESULT.pack(case, seconds, count))
+            self._channel.add("U", RESULT.pack(case, seconds, count))
             return True
         self._say()
         return False
