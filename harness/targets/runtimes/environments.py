@@ -219,7 +219,7 @@ def published_releases() -> tuple[list[Version], bool]:
     return sorted(version for version in found if not version.is_prerelease), True
 
 
-def prune(labels: Sequence[str] = (), progress: Progress = note) -> tuple[list[str], list[str]]:
+def prune(labels: Sequence[str]) -> tuple[list[str], list[str]]:
     """Delete the environments of some releases (`1.22.1`, `ggml@0.2.0`), or all with what interrupted
     installations left.
 
@@ -235,7 +235,7 @@ def prune(labels: Sequence[str] = (), progress: Progress = note) -> tuple[list[s
     wanted = [_label_there(text, there) for text in labels]
     if not base.exists():
         return [], []
-    with components.exclusive(base, progress), ExitStack() as stack:
+    with components.exclusive(base, note), ExitStack() as stack:
         free = {
             label: stack.enter_context(usage.unused(there[label])) for label in dict.fromkeys(wanted or there)
         }

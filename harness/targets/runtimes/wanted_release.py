@@ -64,9 +64,9 @@ def is_exact(wanted: Version) -> bool:
     return len(wanted.release) > 2 or wanted.is_prerelease
 
 
-def near(wanted: Version, versions: set[Version], number: int = 4) -> list[Version]:
-    """Return the versions around a wanted one, oldest first."""
+def near(wanted: Version, versions: set[Version]) -> list[Version]:
+    """Return the four versions around a wanted one, oldest first."""
     ordered = sorted(version for version in versions if not version.is_prerelease)
     place = sum(version < wanted for version in ordered)
-    start = max(0, min(place - number // 2, len(ordered) - number))
-    return ordered[start : start + number]
+    start = max(0, min(place - 2, len(ordered) - 4))
+    return ordered[start : start + 4]

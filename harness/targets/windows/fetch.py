@@ -117,7 +117,7 @@ def _plain(uri: str) -> str:
 
 
 def fetch_packages(
-    packages: Sequence[DebianPackage], mirrors: Mirrors, folder: Path, progress: Progress = note
+    packages: Sequence[DebianPackage], mirrors: Mirrors, folder: Path, progress: Progress
 ) -> dict[str, Path]:
     """Download packages into a folder and return their paths by name; files with the right hash are kept.
 

