@@ -35,6 +35,7 @@ class ModelCall:
     make it."""
 
     name: str
+    number: int
     model: Model
     recorded: RecordedNode
     case: Case | None = None
@@ -74,7 +75,6 @@ class ModelCalls:
 
     def __init__(self) -> None:
         self._by_key: dict[object, ModelCall] = {}
-        self._numbers: dict[str, int] = {}
 
     @property
     def all(self) -> list[ModelCall]:
@@ -89,11 +89,10 @@ class ModelCalls:
         call = self._by_key.get(key)
         if call is None:
             digest = blake2b(repr(key).encode(), digest_size=4).hexdigest()
-            call = self._by_key[key] = ModelCall(f"{MODEL_CALL}{digest}", model, recorded)
+            call = self._by_key[key] = ModelCall(f"{MODEL_CALL}{digest}", len(self._by_key), model, recorded)
             call.case, call.why = _case(call)
-            self._numbers[call.name] = len(self._numbers)
         call.uses += 1
-        return self._numbers[call.name]
+        return call.number
 
     def write(self, folder: Path, comment: str) -> list[Path]:
         """Write a spec for each operator with its calls as cases; their large tensors go into one file. Errors:
