@@ -12,7 +12,7 @@ import click
 from harness.commands.options import NamedPath, flag
 from harness.model.cache_folder import CACHE_ENV
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.targets.components import problems
+from harness.targets.components import problems, stamps
 from harness.targets.windows import install as installation
 from harness.targets.windows import packages, sandbox
 from harness.targets.windows.fetch import MIRROR_ENV, find_mirrors, note
@@ -137,7 +137,7 @@ def status_lines(*, deep: bool = False) -> list[str]:
     except TargetUnavailable as exc:
         tool = str(exc)
     lines = [f"cache: {base}", f"sandbox: {tool}", f"wine: {_wine()}"]
-    for name, stamp in installation.installed_components().items():
+    for name, stamp in stamps(base).items():
         wrong = problems(base / name, deep=deep)
         lines.append(f"{name}: {stamp.bytes / 1e6:.0f} MB, {wrong[0] if wrong else 'whole'}")
     ready = [row.onnxruntime for row in releases() if installation.installed(row.onnxruntime)]

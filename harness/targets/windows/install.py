@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 from harness.model.cache_folder import CACHE_ENV, cache_folder
 from harness.model.errors import HarnessFault, TargetUnavailable
-from harness.targets.components import Stamp, digest, exclusive, problems, remove_tree, seal, stamp_of, stamps
+from harness.targets.components import digest, exclusive, problems, remove_tree, seal, stamp_of
 from harness.targets.programs import captured, last_line
 from harness.targets.windows import fetch, packages, sandbox, system, wheels
 from harness.targets.windows.lock import Lock, load
@@ -267,11 +267,6 @@ def verify(ort: str | None = None) -> Installed:
             f"the Windows runtime is damaged ({wrong[0]}): run `harness windows install{which}`"
         )
     return found
-
-
-def installed_components() -> dict[str, Stamp]:
-    """Return the stamp of each component in the cache by folder name."""
-    return stamps(cache_dir())
 
 
 def remove() -> bool:
