@@ -119,7 +119,8 @@ class SeenKinds:
         if case.options.shapes == kinds.UNDECLARED and case.validity is Validity.INVALID:
             yield "", kinds.UNDECLARED
         frozen = (case.options.initializer or "").split(",")
-        yield from ((each, dtype) for each, dtype in self._output(opset, case) if dtype in kinds.NARROW)
+        if (own := _free_output(opset)) and (dtype := call_of(case).outputs[0]) in kinds.NARROW:
+            yield own.name, dtype
         for spec in case.inputs:
             name, rank = spec.name.split(".")[0], len(spec.shape)
             yield from ((name, spec.dtype),) if spec.dtype in kinds.NARROW else ()
@@ -175,11 +176,6 @@ class SeenKinds:
             for name, value in each.case.attributes.items()
             if not isinstance(value, int) or value not in (0, 1)
         }
-
-    def _output(self, schema: OperatorSchema, case: Case) -> Iterator[Cell]:
-        """Yield the first output with its type, where the types of inputs do not decide it."""
-        if own := _free_output(schema):
-            yield own.name, call_of(case).outputs[0]
 
     def _new(self, case: Case) -> bool:
         """Say whether the elements of a case are written out, or few before it were chosen alike."""

@@ -85,16 +85,12 @@ def load_expectations(paths: Sequence[Path] = ()) -> Expectations:
     default = default_folder() / "expectations"
     for path in yaml_files(paths or ([default] if default.is_dir() else []), problems, empty=True):
         try:
-            entries.extend(_load(path))
+            entries.extend(_parsed(path, source.label_of(path), source.contents(path)))
         except SpecError as error:
             problems.extend(error.problems)
     if problems:
         raise SpecError(problems)
     return Expectations(tuple(entries))
-
-
-def _load(path: Path) -> Sequence[Located]:
-    return _parsed(path, source.label_of(path), source.contents(path))
 
 
 @lru_cache(maxsize=16)

@@ -140,6 +140,3 @@ def register(pattern: Pattern) -> Operator:
     OPERATORS[name] = operator
     onnx_schemas.register_graph(name, pattern.schema)
     return operator
-
-
-__all__ = ["FAMILY", "GraphFamily", "filled_graph", "register"]

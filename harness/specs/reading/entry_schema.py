@@ -71,8 +71,8 @@ class SpecEntry(Strict):
         return self
 
 
-class DeploymentOptions(Strict):
-    """How an application runs a graph of several operators; the same words as `case.DEPLOYMENTS`."""
+class CaseOptions(Strict):
+    """How a literal case's graph is built and run; the same words as `case.Options`."""
 
     binding: Binding | None = None
     concurrent: Annotated[int, Field(ge=2, le=64)] | None = None
@@ -83,11 +83,6 @@ class DeploymentOptions(Strict):
     saved: Literal["onnx", "ort"] | None = None
     dimensions: Literal["fixed"] | None = None
     initializers: Literal["shared"] | None = None
-
-
-class CaseOptions(DeploymentOptions):
-    """How a literal case's graph is built and run; the same words as `case.Options`."""
-
     shapes: Shapes = "symbolic"
     initializer: str | None = None
     in_place: bool = False

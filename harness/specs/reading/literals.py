@@ -29,7 +29,6 @@ MAX_RANK = 32
 
 _BITS = re.compile(r"0[xX][0-9a-fA-F]{1,32}\Z")
 _NAMED = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "-0.0": -0.0}
-_UINT = {2: "u2", 4: "u4", 8: "u8"}
 
 
 class LiteralError(ValueError):
@@ -198,7 +197,7 @@ def _floats(dtype: DType, leaves: Sequence[tuple[KeyPath, Any]]) -> Array:
             problems.append((path, f"{shown(value)} is not {_lost(dtype, back[position])} {dtype.name}"))
     if problems:
         raise LiteralError(sorted(problems, key=lambda p: p[0]))
-    bits = array.view(_UINT[dtype.itemsize])
+    bits = array.view(f"u{dtype.itemsize}")
     for position, pattern in patterns.items():
         bits[position] = pattern
     return array
