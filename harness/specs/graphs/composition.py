@@ -220,24 +220,20 @@ def _call(operator: Operator, node: GraphNode, opset: int, given: Mapping[str, K
 
 def _moved(oracle: FormulaOracle, call: Call, given: Mapping[str, Known]) -> Iterator[Known]:
     """Follow each element of an inexact input to its places in the outputs."""
-    followed = {name: each for name, each in given.items() if isinstance(each, Within)}
-    starts: dict[str, int] = {}
-    size = 0
-    for name, each in followed.items():
-        starts[name] = _TRACED + size
-        size += each.value.size
-
-    def number_of(name: str) -> Array:
-        return np.arange(starts[name], starts[name] + followed[name].value.size).reshape(followed[name].shape)
-
-    one = next(iter(followed.values())).dtype
-    values = {
-        name: each.value if isinstance(each, Within) else _moving(each, one) for name, each in given.items()
-    }
-    numbers = {
-        name: number_of(name) if name in followed else _counting(each, one) for name, each in given.items()
-    }
-    errors = np.concatenate([each.error.reshape(-1) for each in followed.values()])
+    followed = [each for each in given.values() if isinstance(each, Within)]
+    errors = np.concatenate([each.error.reshape(-1) for each in followed])
+    one, first = followed[0].dtype, _TRACED
+    values: dict[str, Array] = {}
+    numbers: dict[str, Array] = {}
+    for name, each in given.items():
+        if isinstance(each, Within):
+            values[name] = each.value
+            numbers[name] = np.arange(first, first + each.value.size).reshape(each.shape)
+            first += each.value.size
+        elif each.dtype == one:
+            values[name], numbers[name] = numbers_of(each), np.zeros(each.array.shape, np.int64)
+        else:  # indices
+            values[name] = numbers[name] = each.array
     places = oracle.given(call, numbers, lambda each: each)
     for dtype, found, at in zip(
         call.outputs, oracle.given(call, values, lambda each: each), places, strict=True
@@ -251,17 +247,6 @@ def _moved(oracle: FormulaOracle, call: Call, given: Mapping[str, Known]) -> Ite
             traced >= 0, errors[np.clip(traced, 0, errors.size - 1)] if errors.size else 0.0, 0.0
         )
         yield Within(dtype, np.asarray(array, np.float64), np.asarray(error))
-
-
-def _moving(known: Known, dtype: str) -> Array:
-    """Return an exact operand: as numbers where it is of the type that is moved, which indices are not."""
-    assert isinstance(known, Tensor)
-    return numbers_of(known) if known.dtype == dtype else known.array
-
-
-def _counting(known: Known, dtype: str) -> Array:
-    assert isinstance(known, Tensor)
-    return np.zeros(known.array.shape, np.int64) if known.dtype == dtype else known.array
 
 
 def _at_corners(
