@@ -54,14 +54,10 @@ def shown(operator: Operator, call: Call, kinds: Mapping[str, str], options: Opt
     if call.inputs:
         found[RANK] = frozenset((str(len(call.first.shape)),))
         found[SIZE] = frozenset(sizes_of(call.first.shape))
-    found |= {name: frozenset((_text(value),)) for name, value in call.attributes.items()}
+    found |= {name: frozenset((value_text(value),)) for name, value in call.attributes.items()}
     found |= {f"{name}.values": frozenset((kind,)) for name, kind in kinds.items()}
     found |= {name: frozenset((level(getattr(options, name)),)) for name in OPTION_FACTORS}
     return found | {name: frozenset(levels) for name, levels in operator.family.shown(operator, call).items()}
-
-
-def _text(value: object) -> str:
-    return value_text(value)  # type: ignore[arg-type] # attributes of a call are such values
 
 
 def shown_by(case: Case) -> Shown:

@@ -106,9 +106,8 @@ def at_level(case: Case, level: Optimization) -> Case:
 def with_option(case: Case, name: str, level: Any) -> Case:
     """Return the case with a level of an option."""
     options = msgspec.structs.replace(case.options, **{name: level})
-    return msgspec.structs.replace(
-        case, id=_head(case.id, case.options) + option_terms(options), options=options
-    )
+    head = case.id.removesuffix(option_terms(case.options))
+    return msgspec.structs.replace(case, id=head + option_terms(options), options=options)
 
 
 def misfit(case: Case) -> str | None:
@@ -175,11 +174,6 @@ def made(pattern: Pattern, sweep: GraphSweep, levels: Levels) -> Case:
         options=options,
         source=spec.source,
     )
-
-
-def _head(case_id: str, options: Options) -> str:
-    terms = option_terms(options)
-    return case_id[: len(case_id) - len(terms)] if terms else case_id
 
 
 def factor_problem(pattern: Pattern, name: str, level: Any) -> str | None:

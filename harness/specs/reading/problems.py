@@ -92,11 +92,8 @@ def _keys(model: type[BaseModel], path: KeyPath) -> Sequence[str]:
     for key in path:
         if isinstance(key, str):
             current = [m for parent in current for m in _models(parent, key)]
-    return list(dict.fromkeys(name for m in current for name in _names(m)))
-
-
-def _names(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
+    fields = (each for m in current for each in m.model_fields.items())
+    return list(dict.fromkeys(field.alias or name for name, field in fields))
 
 
 def _models(parent: type[BaseModel], key: str) -> list[type[BaseModel]]:

@@ -167,18 +167,15 @@ def sized_layout(case: Case, chosen: tuple[bool, ...]) -> StreamLayout:
     counts = tuple([prod(spec.shape) for spec in case.inputs])
     ends: list[int] = []
     for spec, count, by_kind in zip(case.inputs, counts, chosen, strict=True):
-        size = max(4, DTYPES[spec.dtype].itemsize) * count if by_kind else _random_bytes(spec.dtype, count)
-        ends.append(size + (ends[-1] if ends else 0))
+        itemsize = DTYPES[spec.dtype].itemsize
+        each = max(4, itemsize) if by_kind else itemsize or 2
+        ends.append(count * each + (ends[-1] if ends else 0))
     return StreamLayout(chosen, counts, tuple(ends))
 
 
 @lru_cache(maxsize=4096)
 def _chooses(operator: str, name: str, values: str) -> bool:
     return OPERATORS[operator].chooses(name, values)
-
-
-def _random_bytes(dtype: str, count: int) -> int:
-    return count * (DTYPES[dtype].itemsize or 2)
 
 
 def random_tensor(dtype: str, shape: tuple[int, ...], count: int, entropy: memoryview) -> Array:
