@@ -28,6 +28,7 @@ from harness.run.held_back import Culprits, PatternRuns, Reruns
 from harness.run.judge import Judgement, judge, verdict
 from harness.run.kept_blocks import KeptBlocks
 from harness.run.resume import Done
+from harness.specs.expectations.expectation_entry import Entry
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.expectations.target_expectations import Known, TargetExpectations
 from harness.specs.find_case import problem_of, spec_of
@@ -169,11 +170,15 @@ class TargetRun(NamedTuple):
             )
         return self._record(case, judgement, found, execution, graph, known)
 
+    def _entry(self, result: Result) -> Entry | None:
+        """Return the entry that says of a result that it is known."""
+        number = result.expectation
+        return self.work.expectations.entries[number].entry if isinstance(number, int) else None
+
     def _remembered(self, result: Result) -> Result:
         """Judge a result again by what its elements are over other memory: a known deviation is one only if its entry
         says so of them."""
-        number, baseline = result.expectation, self.work.baseline
-        entry = self.work.expectations.entries[number].entry if isinstance(number, int) else None
+        entry, baseline = self._entry(result), self.work.baseline
         if result.verdict is not Verdict.EXPECTED or remembers(entry, result.memory, result.diff):
             return result
         if entry is None and baseline is not None and baseline.read_outside(result.case, result.target):
@@ -182,8 +187,7 @@ class TargetRun(NamedTuple):
 
     def _by_culprit(self, result: Result) -> Result:
         """Judge a result again by the transformer that makes it wrong: an entry may speak of one alone."""
-        number = result.expectation
-        entry = self.work.expectations.entries[number].entry if isinstance(number, int) else None
+        entry = self._entry(result)
         transformer = None if entry is None else entry.when.transformer
         if transformer is None or (isinstance(result.culprit, tuple) and transformer in result.culprit):
             return result

@@ -43,6 +43,7 @@ class Shards:
         self._there = [shard for reader in readers if (shard := _shard(reader.header)) is not None]
         self._cases = 0
         self._all = 0
+        self._of = max((shard.of for shard in self._there), default=0)
         self.selected = 0
         """Results that the shards were to have, without those that a target's API cannot express."""
 
@@ -61,15 +62,13 @@ class Shards:
     def missing(self) -> tuple[int, ...]:
         """Return the numbers of the shards that are not there; of files that are older than these numbers
         none."""
-        of = max((shard.of for shard in self._there), default=0)
-        return tuple(sorted(set(range(1, of + 1)) - {shard.index for shard in self._there}))
+        return tuple(sorted(set(range(1, self._of + 1)) - {shard.index for shard in self._there}))
 
     def why_incomplete(self, absent: int) -> str:
         """Return the missing results and the remedy."""
-        of = max((shard.of for shard in self._there), default=0)
         missing = self.missing()
         names = (
-            f"shard{'s' if len(missing) > 1 else ''} {', '.join(f'{index}/{of}' for index in missing)}"
+            f"shard{'s' if len(missing) > 1 else ''} {', '.join(f'{index}/{self._of}' for index in missing)}"
             if missing
             else "a shard"
         )
@@ -198,7 +197,8 @@ def merge_runs(
         asked = first.selection
         every = asked is not None and not asked.queries and asked.select != "pairwise"
         whole = every and not absent and not counts.lost
-        scope = ExpectationScope(operators, _own_specs(first))
+        of_own_specs = first.hashes.get("specs") == hash_files(spec_files())
+        scope = ExpectationScope(operators, of_own_specs)
         for target, expected in known.items():
             problems += expected.problems(
                 date.today(), scope if whole and not first.targets[target].unavailable else None
@@ -219,11 +219,6 @@ def _copy(tensors: Iterable[Path], folder: Path) -> None:
             shutil.copyfile(path, folder / path.name)
         except OSError as error:
             raise UsageError(f"{path}: cannot be copied: {error.strerror}; nothing was merged") from error
-
-
-def _own_specs(header: Header) -> bool:
-    """Say whether a run was of all specs that come with the harness."""
-    return header.hashes.get("specs") == hash_files(spec_files())
 
 
 def _known(header: Header) -> dict[str, TargetExpectations]:
