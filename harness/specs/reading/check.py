@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -80,18 +80,13 @@ class Checks:
     def sweep_keys(self) -> None:
         """Report keys of sweeps that are neither the format's nor an input, and drop them, or they would be
         read as inputs."""
-        sweeps = self.file.tree.get("sweeps")
         inputs = self.input_names()
-        for position, sweep in enumerate(sweeps if isinstance(sweeps, tuple) else ()):
-            fields = list(
-                Use.model_fields if isinstance(sweep, dict) and "use" in sweep else Sweep.model_fields
-            )
-            unknown = (
-                [k for k in sweep if k not in fields and k not in inputs]
-                if isinstance(sweep, dict) and inputs
-                else []
-            )
-            for key in unknown:
+        sweeps = self.file.tree.get("sweeps")
+        for position, sweep in enumerate(sweeps if isinstance(sweeps, tuple) and inputs else ()):
+            if not isinstance(sweep, dict):
+                continue
+            fields = list((Use if "use" in sweep else Sweep).model_fields)
+            for key in [each for each in sweep if each not in fields and each not in inputs]:
                 what = f"unknown key {shown(key)}; it is no input of {self.operator} either"
                 self.problem(("sweeps", position, key), what, given=key, allowed=[*fields, *inputs])
                 del sweep[key]
@@ -188,22 +183,14 @@ class Checks:
         """Check the written-out elements of an input."""
         if given.fill is not None:
             return
-        if given.file is not None:
-            try:
-                stored_array(self.file.path.parent, given)
-            except literals.LiteralError as error:
-                self._wrong_elements((*at, "file"), error)
-            return
-        if self.convert((*at, "values"), given.dtype, given.values, given.shape) == 0 and given.shape is None:
-            self.problem((*at, "values"), "an empty tensor needs a 'shape'")
-
-    def convert(self, at: KeyPath, dtype: str, values: Any, shape: Sequence[int] | None) -> int | None:
-        """Report the problems of literal values; return their number."""
+        at = (*at, "values" if given.file is None else "file")
         try:
-            return literals.to_array(dtype, values, shape).size
+            if given.file is not None:
+                stored_array(self.file.path.parent, given)
+            elif not literals.to_array(given.dtype, given.values, given.shape).size and given.shape is None:
+                self.problem(at, "an empty tensor needs a 'shape'")
         except literals.LiteralError as error:
             self._wrong_elements(at, error)
-            return None
 
     def documented(self, at: KeyPath, dtype: str, given: Any) -> None:
         """Report the problems of a documented result."""
