@@ -130,24 +130,15 @@ class Listed:
             if parameter.type_param in found:
                 continue
             sharing = [p.name for p in parameters if p.type_param == parameter.type_param]
-            given = next(
-                (
-                    d
-                    for name in sharing
-                    if (one := self.sweep.inputs.get(name)) and (d := one.dtype) is not None
-                ),
-                None,
-            )
+            listed = [self.sweep.inputs[name].dtype for name in sharing if name in self.sweep.inputs]
+            given = next((each for each in listed if each is not None), None)
             if given is None and all(name in self.sweep.attributes for name in sharing):
-                found[parameter.type_param] = (
-                    ("int64",) if "int64" in parameter.dtypes else parameter.dtypes[:1]
-                )
+                types = ("int64",) if "int64" in parameter.dtypes else parameter.dtypes[:1]
             elif given is None or given == ALL:
-                found[parameter.type_param] = (
-                    parameter.wide if self.sweep.directml is None else api.DTYPES_OF_DIRECTML
-                )
+                types = parameter.wide if self.sweep.directml is None else api.DTYPES_OF_DIRECTML
             else:
-                found[parameter.type_param] = tuple(given)
+                types = tuple(given)
+            found[parameter.type_param] = types
         return found
 
     def illegal(self, opset: int, dtypes: Mapping[str, str]) -> bool:
@@ -222,20 +213,18 @@ class Listed:
 
     def attribute_choices(
         self, opset: int, kinds: Mapping[str, str], relations: Mapping[str, Relation] | None
-    ) -> Iterator[dict[str, Value | None]]:
-        """Yield a value for each attribute of these types: every combination of the listed alternatives."""
+    ) -> Sequence[Mapping[str, Value | None]]:
+        """Return a value for each attribute of these types: every combination of the listed alternatives."""
         found: list[dict[str, Value | None]] = [{}]
         for name, kind in kinds.items():
             listed = self.sweep.attributes[name]
-            if stands_for_all(kind, listed):
-                found = [
-                    {**picked, name: each}
-                    for picked in found
-                    for each in self.domain(opset, name, relations or {}, picked)
-                ]
-            else:
-                found = [{**picked, name: each} for picked in found for each in alternatives(kind, listed)]
-        yield from found
+            given = None if stands_for_all(kind, listed) else alternatives(kind, listed)
+            found = [
+                {**picked, name: each}
+                for picked in found
+                for each in (self.domain(opset, name, relations or {}, picked) if given is None else given)
+            ]
+        return found
 
     def domain(
         self, opset: int, name: str, relations: Mapping[str, Relation], picked: Mapping[str, Value | None]
