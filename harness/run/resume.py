@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -61,24 +62,21 @@ def continued(request: Request, given: Collection[str]) -> Request:
             )
     if "targets" not in given:
         _check_repeated(path, header)
+    files: dict[str, Any] = {
+        "specs": tuple(map(Path, asked.specs)),
+        "expectations": tuple(map(Path, asked.expectations)),
+        "baseline": None if asked.baseline is None else Path(asked.baseline),
+    }
     return request._replace(
         targets=parse_targets(list(header.targets)),
         targets_left_out=header.targets_left_out,
-        specs=request.specs if "specs" in given else tuple(map(Path, asked.specs)),
-        expectations=request.expectations
-        if "expectations" in given
-        else tuple(map(Path, asked.expectations)),
         queries=parse_all(asked.queries),
         shard=asked.shard,
         select=asked.select,
         seed=header.seed,
         timeout=asked.timeout,
         reruns=asked.reruns,
-        baseline=request.baseline
-        if "baseline" in given
-        else None
-        if asked.baseline is None
-        else Path(asked.baseline),
+        **{name: paths for name, paths in files.items() if name not in given},
     )
 
 
