@@ -279,14 +279,8 @@ class Combinations:
 
     def group(self, step: SweepStep, inputs: Sequence[Input], call: Call, kept: list[Kinds]) -> CallGroup:
         """Return the group of a step with its call."""
-        types = call.inputs
-        specs = [
-            TensorSpec(name, types[name].dtype, shape)
-            if elements is None
-            else _decisive(name, types[name].dtype, shape, elements)
-            for name, shape, elements in inputs
-        ]
-        return CallGroup(step, call, tuple(specs), kept, {})
+        specs = tuple(_tensor_spec(each, call.inputs[each.name].dtype) for each in inputs)
+        return CallGroup(step, call, specs, kept, {})
 
     def no_meaning(self, kinds: Sequence[str]) -> str:
         """Say that kinds of values have none for a call."""
@@ -365,12 +359,13 @@ class Combinations:
         return True
 
 
-def _decisive(name: str, dtype: str, shape: Shape, elements: Elements) -> TensorSpec:
-    """Return an input with elements of its type: a number that is listed as 3.0 is the integer 3 where the
+def _tensor_spec(given: Input, dtype: str) -> TensorSpec:
+    """Return an input with its type, and elements of that: a number that is listed as 3.0 is the integer 3 where the
     input holds integers."""
-    if DTYPES[dtype].is_integer:
+    elements = given.elements
+    if elements is not None and DTYPES[dtype].is_integer:
         elements = tuple(map(int, elements))
-    return TensorSpec(name, dtype, shape, "random", elements)
+    return TensorSpec(given.name, dtype, given.shape, elements=elements)
 
 
 def _written(choice: Choice) -> str:
