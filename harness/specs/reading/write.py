@@ -127,11 +127,9 @@ def reduced_from(text: str) -> str | None:
     """Return the id of the case that a spec says in its comment to be reduced from, None if it says
     nothing."""
     first, _, rest = text.partition("\n")
-    return (
-        rest.partition("\n")[0].removeprefix("# ")
-        if first.startswith("# ") and first.endswith(REDUCED_FROM)
-        else None
-    )
+    if not (first.startswith("# ") and first.endswith(REDUCED_FROM)):
+        return None
+    return rest.partition("\n")[0].removeprefix("# ")
 
 
 Store = Callable[[Tensor], str]
@@ -201,14 +199,11 @@ def _mapping(given: Mapping[str, str]) -> str:
 def _rule(case: Case) -> str:
     """Return the rule as an entry must have it: that of an invalid case begins with the one that the operator
     finds broken."""
-    told = case.rule or ""
-    operator = OPERATORS.get(case.operator)
-    broken = (
-        operator.broken_rule(call_of(case))
-        if operator is not None and case.validity is Validity.INVALID
-        else None
-    )
-    return told if broken is None or told.startswith(broken) or case.directml is not None else broken
+    told, operator = case.rule or "", OPERATORS.get(case.operator)
+    if operator is None or case.validity is not Validity.INVALID or case.directml is not None:
+        return told
+    broken = operator.broken_rule(call_of(case))
+    return told if broken is None or told.startswith(broken) else broken
 
 
 def _inputs(case: Case, store: Store | None) -> dict[str, str]:
@@ -217,13 +212,12 @@ def _inputs(case: Case, store: Store | None) -> dict[str, str]:
     variadic = set()
     for position, spec in enumerate(case.inputs):
         array = case.literals[position] if case.literals is not None else None
-        given = (
-            f"shape: {list(spec.shape)}, fill: {spec.values}"
-            if array is None
-            else store(Tensor(spec.dtype, array))
-            if store is not None and array.size > _WRITTEN and spec.dtype != "string"
-            else written_values(Tensor(spec.dtype, array))
-        )
+        if array is None:
+            given = f"shape: {list(spec.shape)}, fill: {spec.values}"
+        elif store is not None and array.size > _WRITTEN and spec.dtype != "string":
+            given = store(Tensor(spec.dtype, array))
+        else:
+            given = written_values(Tensor(spec.dtype, array))
         formal, dot, _ = spec.name.partition(".")
         found.setdefault(formal, []).append(f"{{dtype: {spec.dtype}, {given}}}")
         if dot:
