@@ -49,15 +49,10 @@ def typed(kind: str, given: Any) -> Value:
 
 def alternatives(kind: str, given: Any) -> tuple[Value | None, ...]:
     """Return the alternatives that a sweep lists for an attribute; null leaves it out. Raises WrongValue."""
-    if kind in LISTS:
-        several = (
-            isinstance(given, tuple)
-            and (not given or any(each is None or isinstance(each, tuple) for each in given))
-            and given != ()
-        )
-        listed = given if several else (given,)
-    else:
-        listed = given if isinstance(given, tuple) else (given,)
+    several = isinstance(given, tuple)
+    if several and kind in LISTS:
+        several = any(each is None or isinstance(each, tuple) for each in given)
+    listed = given if several else (given,)
     if not listed:
         raise WrongValue("must not be empty")
     found = tuple(None if each is None else typed(kind, each) for each in listed)
