@@ -82,11 +82,9 @@ class Recording:
         weights: Mapping[str, Tensor],
         prefix: str,
     ) -> Iterator[RecordedNode]:
-        weights = (
-            {**weights, **{each.name: tensor_of(each.data_type, each) for each in graph.initializer}}
-            if prefix
-            else weights
-        )
+        if prefix:
+            initializers = {each.name: tensor_of(each.data_type, each) for each in graph.initializer}
+            weights = {**weights, **initializers}
         constant = {*constant, *weights}
         used = {name for node in graph.node for name in taken(node)} | {each.name for each in graph.output}
         opset = self._model.opsets.get("", 1)
