@@ -47,6 +47,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -241,16 +242,16 @@ def decode_texts(view: memoryview, count: int) -> Tuple[List[str], int]:
     return [text[at:end] for at, end in zip(places, places[1:])], start + size
 
 
+@lru_cache(maxsize=None)
 def number_of(dtype: Any) -> int:
     """Return the ONNX element type of an array's, 0 for none; NumPy takes long to tell a name."""
-    number = _numbers.get(dtype)
-    if number is None:
-        known = (n for n, storage in _STORAGE.items() if n not in _WITHOUT_NUMPY and dtype == storage)
-        number = _numbers[dtype] = next(known, 0)
-    return number
+    return next((n for n, storage in _STORAGE.items() if n not in _WITHOUT_NUMPY and dtype == storage), 0)
 
 
-_numbers: Dict[Any, int] = {}
+@lru_cache(maxsize=None)
+def stored(element: int) -> Any:
+    """Return the type in which NumPy holds an ONNX element type."""
+    return np.dtype(_STORAGE[element])
 
 
 def numbered(output: Any) -> Tuple[Any, int]:
@@ -927,7 +928,7 @@ def device_number(unit: Unit) -> int:
 
 def array_of(elements: str, number: int, shape: Sequence[int]) -> Any:
     """Return the array of an ONNX element type whose bytes are written in hexadecimal."""
-    return np.frombuffer(bytes.fromhex(elements), np.dtype(_STORAGE[number])).reshape(shape).copy()
+    return np.frombuffer(bytes.fromhex(elements), stored(number)).reshape(shape).copy()
 
 
 _MARGIN = 1 << 16
@@ -942,7 +943,7 @@ def room_for(size: int) -> int:
 
 def filled(pattern: int, number: int, shape: Sequence[int]) -> Any:
     """Return an array of an ONNX element type whose bytes are all the pattern."""
-    array = np.empty(shape, np.dtype(_STORAGE[number]))
+    array = np.empty(shape, stored(number))
     array.reshape(-1).view(np.uint8)[...] = pattern
     return array
 
@@ -1002,7 +1003,7 @@ def elements_of(value: Any, number: int) -> Any:
     if number not in _WITHOUT_NUMPY and hasattr(value, "numpy"):
         return value.numpy()
     shape = value.shape()
-    storage = np.dtype(_STORAGE[number])
+    storage = stored(number)
     count = math.prod(shape)
     size = -(-count * PACKED[number] // 8) if number in PACKED else count * storage.itemsize
     raw = ctypes.string_at(value.data_ptr(), size) if size else b""
@@ -1274,9 +1275,7 @@ def decode_inputs(
             array[:] = texts
             array = array.reshape(shape)
         else:
-            dtype = _dtypes.get(element)
-            if dtype is None:
-                dtype = _dtypes[element] = np.dtype(_STORAGE[element])
+            dtype = stored(element)
             size = count * dtype.itemsize
             array = (
                 np.frombuffer(payload, dtype, count, at).reshape(shape) if count else np.empty(shape, dtype)
@@ -1284,9 +1283,6 @@ def decode_inputs(
         at += size
         arrays.append(array)
     return arrays, at
-
-
-_dtypes: Dict[int, Any] = {}
 
 
 def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str, Any]:
