@@ -14,6 +14,7 @@ import shutil
 import zlib
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.model.errors import TargetUnavailable, UsageError
 
@@ -74,31 +75,30 @@ _REMEDIES = {
 }
 
 
-class Ssh:
+class Ssh(NamedTuple):
     """What the pool has to know about workers behind a connection: how to put their failures."""
 
-    def __init__(self, host: str, python: str, wheel: str) -> None:
-        self._host = host
-        self._python = python
-        self._wheel = wheel
+    host: str
+    python: str
+    wheel: str
 
     def refusal(self, how: str, printed: str) -> str:
         """Say in one line why no worker greeted, and what to do."""
         last = printed.splitlines()[-1].strip() if printed else ""
         if last.startswith("harness: "):
             reason = last.removeprefix("harness: ")
-            return f"ssh:{self._host}: {reason}; install it there ({self._python} -m pip install {self._wheel}) or choose another python=…"
+            return f"ssh:{self.host}: {reason}; install it there ({self.python} -m pip install {self.wheel}) or choose another python=…"
         if how.startswith("garbled frames"):
-            return f"ssh:{self._host} prints something before the worker starts ({how}); silence its shell's start-up files"
+            return f"ssh:{self.host} prints something before the worker starts ({how}); silence its shell's start-up files"
         if how.startswith("no greeting"):
             return (
-                f"ssh:{self._host}: {how}: {last or 'the machine is busy, or its Python waits for something'}"
+                f"ssh:{self.host}: {how}: {last or 'the machine is busy, or its Python waits for something'}"
             )
         if how == _SSH_FAILED:
             remedy = next((remedy for words, remedy in _REMEDIES.items() if words in last), "")
-            return f"ssh:{self._host} cannot be reached: {last or how}; {remedy or f'try: ssh -o BatchMode=yes {self._host}'}"
+            return f"ssh:{self.host} cannot be reached: {last or how}; {remedy or f'try: ssh -o BatchMode=yes {self.host}'}"
         remedy = "install Python 3.8 or later there or name it with python=…"
-        return f"ssh:{self._host}: {self._python!r} did not start ({last or how}); {remedy}"
+        return f"ssh:{self.host}: {self.python!r} did not start ({last or how}); {remedy}"
 
     def final(self, how: str, printed: str) -> bool:
         """Say whether ssh or the machine has answered, so that asking again would be answered alike."""
