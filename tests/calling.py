@@ -10,7 +10,7 @@ from harness.model.dtypes import Array
 from harness.model.expected import Exact
 from harness.model.onnx_schemas import operator_schema, operator_versions
 from harness.operators import OPERATORS
-from harness.operators.base import Call, Operator, Shape, TensorType
+from harness.operators.base import Call, Choice, Operator, Shape, TensorType
 from harness.specs.sweeps.calls import make_call
 
 Given = Tensor | TensorType
@@ -76,6 +76,21 @@ def broken_by_values(
     """Return the rule that elements break."""
     entry, call = OPERATORS[operator], call_of(operator, tensors, attributes)
     return entry.family.broken_by_values(entry, call, dict(zip(call.inputs, tensors, strict=True)))
+
+
+def shapes(
+    operator: str, first: Shape, relation: Mapping[str, Choice], attributes: Mapping[str, Value]
+) -> tuple[Shape, ...] | None:
+    """Return the shapes of both inputs, that of indices by its relation to the first; None if there is none."""
+    entry, call = OPERATORS[operator], call_of(operator, shaped(first), attributes)
+    found = entry.family.shape(entry, "indices", relation, call)
+    return None if found is None else (first, found)
+
+
+def domain(operator: str, attribute: str, given: Sequence[Shape]) -> list[Value]:
+    """Return the values that an attribute may have with inputs of these shapes."""
+    entry = OPERATORS[operator]
+    return list(entry.family.domain(entry, attribute, call_of(operator, shaped(*given))))
 
 
 def generated(entry: Operator, kind: str, name: str, call: Call, entropy: bytes) -> Array:

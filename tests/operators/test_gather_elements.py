@@ -3,18 +3,17 @@ boundary."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import partial
 
 import numpy as np
 import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from harness.model.case import Tensor, Value
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.operators import OPERATORS
-from harness.operators.base import Choice, Shape, ValueKind
+from harness.operators.base import ValueKind
 from tests import calling
 from tests.calling import shaped
 from tests.operators.brute import assert_same, elements, gather_elements, legal_indices
@@ -24,32 +23,11 @@ OPERATOR = OPERATORS["GatherElements"]
 KINDS = OPERATOR.family.kinds(OPERATOR, "indices")
 
 
-def oracle(inputs: Sequence[Tensor], attributes: Mapping[str, Value]) -> Tensor:
-    return calling.exact("GatherElements", inputs, attributes)
-
-
-def broken_rule(shapes: Sequence[Shape], attributes: Mapping[str, Value]) -> str | None:
-    return calling.broken_rule("GatherElements", shapes, attributes)
-
-
-def broken_by_values(inputs: Sequence[Tensor], attributes: Mapping[str, Value]) -> str | None:
-    return calling.broken_by_values("GatherElements", inputs, attributes)
-
-
-def shapes(
-    first: Shape, relation: Mapping[str, Choice], attributes: Mapping[str, Value]
-) -> tuple[Shape, ...] | None:
-    """Return the shapes of both inputs, that of indices by its relation to data."""
-    found = OPERATOR.family.shape(
-        OPERATOR, "indices", relation, calling.call_of("GatherElements", shaped(first), attributes)
-    )
-    return None if found is None else (first, found)
-
-
-def domain(attribute: str, given: Sequence[Shape]) -> list[Value]:
-    return list(
-        OPERATOR.family.domain(OPERATOR, attribute, calling.call_of("GatherElements", shaped(*given)))
-    )
+oracle = partial(calling.exact, "GatherElements")
+broken_rule = partial(calling.broken_rule, "GatherElements")
+broken_by_values = partial(calling.broken_by_values, "GatherElements")
+shapes = partial(calling.shapes, "GatherElements")
+domain = partial(calling.domain, "GatherElements")
 
 
 def random_case(rng: np.random.Generator, dtype: str) -> tuple[np.ndarray, np.ndarray, int]:
@@ -106,29 +84,15 @@ def test_oracle_agrees_with_onnx_reference(dtype: str) -> None:
         index = tuple(int(rng.integers(1, 7)) if d == axis else n for d, n in enumerate(data))
         given = elements(rng, dtype, data)
         indices = rng.integers(0, data[axis], index)
-        wanted = _reference(dtype, axis).run(None, {"data": given, "indices": indices})[0]
+        wanted = ReferenceEvaluator(
+            helper.make_node("GatherElements", ["data", "indices"], ["output"], axis=axis)
+        ).run(None, {"data": given, "indices": indices})[0]
         assert_same(
             dtype,
             oracle(as_tensors(dtype, given, indices), {"axis": axis}),
             wanted,
             (number, data, index, axis),
         )
-
-
-@cache
-def _reference(dtype: str, axis: int) -> ReferenceEvaluator:
-    node = helper.make_node("GatherElements", ["data", "indices"], ["output"], axis=axis)
-    element, index = DTYPES[dtype].onnx, DTYPES["int64"].onnx
-    graph = helper.make_graph(
-        [node],
-        "reference",
-        [
-            helper.make_tensor_value_info("data", element, None),
-            helper.make_tensor_value_info("indices", index, None),
-        ],
-        [helper.make_tensor_value_info("output", element, None)],
-    )
-    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +168,7 @@ def test_extents_that_do_not_exist() -> None:
 
 
 def test_domain_of_axis() -> None:
-    assert list(domain("axis", ((2, 3, 4), (2, 3, 4)))) == [-3, -2, -1, 0, 1, 2]
+    assert domain("axis", ((2, 3, 4), (2, 3, 4))) == [-3, -2, -1, 0, 1, 2]
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])

@@ -110,17 +110,8 @@ def test_fractions_agree_on_halves_to_even() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_onnx_reference_agrees(dtype: str) -> None:
-    element = DTYPES[dtype].onnx
-    graph = helper.make_graph(
-        [helper.make_node("Round", ["X"], ["Y"])],
-        "reference",
-        [helper.make_tensor_value_info("X", element, ["n"])],
-        [helper.make_tensor_value_info("Y", element, ["n"])],
-    )
     x = halfway_values(dtype)
-    wanted = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])).run(
-        None, {"X": x}
-    )[0]
+    wanted = ReferenceEvaluator(helper.make_node("Round", ["X"], ["Y"])).run(None, {"X": x})[0]
     assert oracle(Tensor(dtype, x), None).array.tobytes() == wanted.tobytes()
 
 
