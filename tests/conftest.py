@@ -120,3 +120,10 @@ def python_3_11() -> None:
     """Skip where no Python is 3.11 or later; to look for them takes seconds."""
     if all(Version(python.minor) < Version("3.11") for python in pythons.pythons()):
         pytest.skip("onnxruntime 1.24 needs Python 3.11 or later")
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -33,7 +33,11 @@ class Builder:
 
     def model(self, inputs: list[object], outputs: list[object]) -> ModelProto:
         graph = helper.make_graph(self.nodes, "model", inputs, outputs, self.weights)
-        return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", self._opset)])
+        domains = sorted({node.domain for node in self.nodes} - {""})
+        opsets = [("", self._opset), *((domain, 1) for domain in domains)]
+        return helper.make_model(
+            graph, ir_version=8, opset_imports=[helper.make_opsetid(*each) for each in opsets]
+        )
 
 
 def value(name: str, dtype: int, *shape: int | str) -> object:

@@ -19,6 +19,7 @@ import pytest
 
 from tests.running import Ended, harness
 
+pytestmark = pytest.mark.usefixtures("in_folder")
 QUERY = "Round@22:sweep=sizes;X=float16"
 REFUSED = (2, 5)
 """Exit codes of a command line that is not accepted, and of a fault."""
@@ -41,11 +42,6 @@ class Printed(NamedTuple):
 
     command: str
     folder: Path
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def commands(text: str) -> list[str]:

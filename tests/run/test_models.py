@@ -34,12 +34,8 @@ from tests.models import FLOAT, MODELS, Builder, transformer_block, value
 from tests.running import Ended, complaint, harness, results_of
 from tests.sampled import one_of
 
+pytestmark = pytest.mark.usefixtures("in_folder")
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def saved(model: ModelProto, name: str = "model") -> str:
@@ -50,6 +46,19 @@ def saved(model: ModelProto, name: str = "model") -> str:
 def report(folder: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(Path(folder, "model.json").read_text())
     return found
+
+
+def relu(*shape: int | str) -> ModelProto:
+    b = Builder()
+    b.node("Relu", ["x"], "y")
+    return b.model([value("x", FLOAT, *shape)], [value("y", FLOAT, *shape)])
+
+
+def judged(model: str, *options: str, code: int = 0) -> Ended:
+    """Judge a model on the CPU provider, in `out`."""
+    ended = harness("model", model, "-t", "cpu", *options, "-o", "out")
+    assert ended.code == code, ended
+    return ended
 
 
 def refused(*arguments: str) -> Ended:
@@ -102,7 +111,7 @@ def test_a_wrong_kernel_of_one_node_is_named_and_nothing_else(name: str, node: s
 
 
 def test_every_node_of_a_body_is_judged() -> None:
-    assert harness("model", saved(MODELS["looping_decoder"]()), "-t", "cpu", "-o", "out").code == 0
+    judged(saved(MODELS["looping_decoder"]()))
     names = [each["name"] for each in report("out")["nodes"]]
     assert names == [
         *("/start", "decode", "decode/move", "decode/Identity_1", "decode/choose", "decode/choose/squash"),
@@ -138,8 +147,7 @@ def _wrongly_fused() -> ModelProto:
 
 
 def test_a_wrong_fusion_has_its_transformer() -> None:
-    ended = harness("model", saved(_wrongly_fused()), "-t", "cpu", "-o", "out")
-    assert ended.code == 1
+    ended = judged(saved(_wrongly_fused()), code=1)
     assert "the optimizer makes" in ended.out
     assert "right without WeightBiasQuantization" in ended.out
     wrong = [each for each in results_of(Path("out")).values() if each["outcome"] == "mismatch"]
@@ -196,14 +204,13 @@ def test_a_run_that_is_off_by_a_rounding_varies(monkeypatch: pytest.MonkeyPatch)
     assert harness("model", model, "-t", "cpu", "-o", "right").code == 0
     assert "varies" not in Path("right/model.md").read_text()
     monkeypatch.setattr("harness.run.whole_model.execute", nearby)
-    ended = harness("model", model, "-t", "cpu", "-o", "out")
-    assert ended.code == 0, ended.out
+    judged(model)
     assert Path("out/model.md").read_text().count("| varies |") == 4
 
 
 def test_of_a_large_call_a_sample_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "MOST", 128)
-    assert harness("model", saved(transformer_block()), "-t", "cpu", "-o", "out").code == 0
+    judged(saved(transformer_block()))
     found = [
         each
         for each in results_of(Path("out")).values()
@@ -251,7 +258,7 @@ def _offset(path: str, name: str) -> int:
 @pytest.mark.slow
 def test_a_complete_run_is_resumed_without_running() -> None:
     model = saved(MODELS["looping_decoder"]())
-    assert harness("model", model, "-t", "cpu", "-o", "out").code == 0
+    judged(model)
     before = Path("out/run.jsonl").read_bytes()
     assert harness("model", model, "-t", "cpu", "-o", "out", "--resume").code == 0
     assert Path("out/run.jsonl").read_bytes() == before
@@ -260,7 +267,7 @@ def test_a_complete_run_is_resumed_without_running() -> None:
 
 @pytest.mark.slow
 def test_a_run_of_another_model_is_not_resumed_and_stays_as_it_is() -> None:
-    assert harness("model", saved(MODELS["looping_decoder"]()), "-t", "cpu", "-o", "out").code == 0
+    judged(saved(MODELS["looping_decoder"]()))
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     ended = refused(saved(transformer_block(), "other"), "-t", "cpu", "-o", "out", "--resume")
     assert (ended.code, "out/specs: the calls of another model" in complaint(ended)) == (2, True)
@@ -268,9 +275,7 @@ def test_a_run_of_another_model_is_not_resumed_and_stays_as_it_is() -> None:
 
 
 def test_a_model_of_which_nothing_is_judged_is_not_right() -> None:
-    b = Builder()
-    b.node("Relu", ["x"], "y")
-    model = saved(b.model([value("x", FLOAT, "n", 2)], [value("y", FLOAT, "n", 2)]))
+    model = saved(relu("n", 2))
     harness("model", model, "-t", "cpu", "--dim", "n=0", "-o", "out")
     assert report("out")["summary"] == "model.onnx: on cpu nothing is judged"
 
@@ -295,17 +300,13 @@ def test_a_model_without_a_node_that_can_be_judged_says_why() -> None:
 
 def test_a_model_whose_name_yaml_cannot_hold_is_judged() -> None:
     """The name stands in a comment of each spec of its calls."""
-    b = Builder()
-    b.node("Relu", ["x"], "y")
-    model = saved(b.model([value("x", FLOAT, 2)], [value("y", FLOAT, 2)]), "a\x1b[31m")
+    model = saved(relu(2), "a\x1b[31m")
     harness("model", model, "-t", "cpu", "-o", "out")
     assert report("out")["summary"] == "a\x1b[31m.onnx: right on cpu"
 
 
 def test_a_size_is_that_of_the_models_that_have_the_dimension() -> None:
-    b = Builder()
-    b.node("Relu", ["x"], "y")
-    other = saved(b.model([value("x", FLOAT, "n", 2)], [value("y", FLOAT, "n", 2)]), "other")
+    other = saved(relu("n", 2), "other")
     one = saved(transformer_block(), "one")
     assert harness("model", one, other, "--dim", "n=3", "--dim", "sequence=2", "--cases", "ours").code == 0
     (case,) = expand(load_specs([Path("ours/Relu.yaml")]))
@@ -335,17 +336,7 @@ def test_the_page_draws_a_strip_of_a_large_graph() -> None:
     b = Builder()
     for n in range(301):
         b.node("Relu", ["x" if not n else f"y{n - 1}"], f"y{n}")
-    assert (
-        harness(
-            "model",
-            saved(b.model([value("x", FLOAT, 2)], [value("y300", FLOAT, 2)])),
-            "-t",
-            "cpu",
-            "-o",
-            "out",
-        ).code
-        == 0
-    )
+    judged(saved(b.model([value("x", FLOAT, 2)], [value("y300", FLOAT, 2)])))
     page = Path("out/model.html").read_text()
     assert page.count("<title>/y") == 301
     assert "<path" not in page.partition('class="mg"')[2].partition("</svg>")[0]
@@ -360,7 +351,7 @@ def test_weights_in_other_files_are_read() -> None:
     assert all(
         np.array_equal(outside.weights[name].array, each.array) for name, each in inside.weights.items()
     )
-    assert harness("model", "model.onnx", "-t", "cpu", "-o", "out").code == 0
+    judged("model.onnx")
     Path("weights").rename("elsewhere")
     ended = refused("model.onnx", "-t", "cpu")
     assert ended.code == 2
@@ -565,11 +556,8 @@ def test_a_free_dimension_that_does_not_fit_is_named() -> None:
     assert "free dimensions were rows=1: set others with --dim NAME=N" in complaint(ended)
     assert harness("model", "model.onnx", "-t", "cpu", "--dim", "rows=4", "-o", "out").code == 0
     b = Builder()
-    b.node("Odd", ["x"], "y")
-    b.nodes[-1].domain = "example.odd"
-    odd = b.model([value("x", FLOAT, "rows", 3)], [value("y", FLOAT, "rows", 3)])
-    odd.opset_import.append(helper.make_opsetid("example.odd", 1))
-    saved(odd)
+    b.node("Odd", ["x"], "y", domain="example.odd")
+    saved(b.model([value("x", FLOAT, "rows", 3)], [value("y", FLOAT, "rows", 3)]))
     said = complaint(refused("model.onnx", "-t", "cpu"))
     assert "example.odd:Odd" in said
     assert "--dim" not in said
@@ -596,7 +584,7 @@ def test_strings_are_compared_as_strings() -> None:
     b.node("Identity", ["x"], "y")
     string = TensorProto.STRING
     model = saved(b.model([value("x", string, 2)], [value("y", string, 2)]))
-    assert harness("model", model, "-t", "cpu", "-o", "out").code == 0
+    judged(model)
     assert {each["repeats"] for each in report("out")["whole"]} == {0.0}
 
 
@@ -607,8 +595,7 @@ def test_known_losses_of_digits_are_known_of_a_models_calls() -> None:
     b.node("Sigmoid", ["z"], "gate")
     b.node("Mul", ["z", "gate"], "y")
     model = saved(b.model([value("x", FLOAT, 64, 64)], [value("y", FLOAT, 64, 64)]))
-    ended = harness("model", model, "-t", "cpu", "-o", "out")
-    assert ended.code == 0, ended.out
+    ended = judged(model)
     assert "node /gate is wrong by" in ended.out.replace("\n", " ")
     assert "as known; 1 fused region of such nodes is wrong as well" in " ".join(ended.out.split())
     assert any(each["case"].startswith("RegionSigmoidMul") for each in report("out")["regions"])
@@ -625,8 +612,7 @@ def test_a_gate_that_is_fused_is_known() -> None:
     b.node("Sigmoid", ["sum"], "y")
     model = saved(b.model([value("x", FLOAT, 8, 3, 9, 9)], [value("y", FLOAT, 8, 32)]))
     np.savez("x.npz", x=np.random.default_rng(0).standard_normal((8, 3, 9, 9)).astype(np.float32) * 9)
-    ended = harness("model", model, "-t", "cpu", "--data", "x.npz", "-o", "out")
-    assert ended.code == 0, ended.out
+    judged(model, "--data", "x.npz")
     wrong = [key for key, each in results_of(Path("out")).items() if each["outcome"] == "mismatch"]
     for name in ("RegionConvSigmoid", "RegionMatMulAddSigmoid"):
         assert any(key.startswith(name) for key in wrong), wrong
@@ -653,8 +639,7 @@ def test_a_convolution_that_saturates_is_known() -> None:
     b.node("QuantizeLinear", ["softmax", scale, zero], "y")
     model = saved(b.model([value("x", FLOAT, 2, 16, 5, 5)], [value("y", TensorProto.UINT8, 2, 10, 5, 5)]))
     np.savez("x.npz", x=np.random.default_rng(0).uniform(0.5, 1, (2, 16, 5, 5)).astype(np.float32))
-    ended = harness("model", model, "-t", "cpu", "--data", "x.npz", "-o", "out")
-    assert ended.code == 0, ended.out
+    judged(model, "--data", "x.npz")
     regions = {each["case"]: each["made"]["cpu"] for each in report("out")["regions"]}
     assert any("QLinearConv" in made for made in regions.values())
     assert any("QLinearSoftmax" in made for made in regions.values())
@@ -665,8 +650,7 @@ def test_outputs_that_are_inputs_or_weights_are_compared() -> None:
     b.weight("w", np.array([1, 2], np.float32))
     b.node("Add", ["x", "w"], "y")
     shaped = [value(name, FLOAT, 2) for name in ("x", "w", "y")]
-    ended = harness("model", saved(b.model(shaped[:1], shaped)), "-t", "cpu", "-o", "out")
-    assert ended.code == 0, ended.err
+    judged(saved(b.model(shaped[:1], shaped)))
     assert [each["apart"] for each in report("out")["whole"]] == [0.0] * 4
 
 
@@ -676,8 +660,7 @@ def test_a_resize_to_extents_that_another_node_gives_is_judged() -> None:
     b.node("Mul", ["shape", b.weight("twice", np.array([1, 1, 2, 2]))], "sizes")
     b.node("Resize", ["x", "", "", "sizes"], "y", mode="linear")
     model = saved(b.model([value("x", FLOAT, 1, 2, "h", "w")], [value("y", FLOAT, 1, 2, "a", "b")]))
-    ended = harness("model", model, "-t", "cpu", "--dim", "h=4", "--dim", "w=5", "-o", "out")
-    assert ended.code == 0, ended.out
+    judged(model, "--dim", "h=4", "--dim", "w=5")
     assert report("out")["verdicts"]["cpu"] == ["correct"] * 3
 
 
@@ -685,9 +668,9 @@ def test_a_normalisation_in_training_has_all_its_outputs() -> None:
     names = ["x", "scale", "bias", "mean", "variance"]
     node = helper.make_node("BatchNormalization", names, ["y", "m", "v"], training_mode=1)
     inputs = [value("x", FLOAT, 4, 3, 2), *(value(name, FLOAT, 3) for name in names[1:])]
-    graph = helper.make_graph([node], "g", inputs, [value("y", FLOAT, 4, 3, 2)])
-    opsets = [helper.make_opsetid("", 15)]
-    model = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    b = Builder(15)
+    b.nodes.append(node)
+    model = saved(b.model(inputs, [value("y", FLOAT, 4, 3, 2)]))
     np.savez(
         "x.npz",
         **{
@@ -697,8 +680,7 @@ def test_a_normalisation_in_training_has_all_its_outputs() -> None:
             for each in inputs
         },
     )
-    ended = harness("model", model, "-t", "cpu", "--data", "x.npz", "-o", "out")
-    assert ended.code == 0, ended.out
+    judged(model, "--data", "x.npz")
     assert report("out")["verdicts"]["cpu"] == ["correct"]
 
 
@@ -706,8 +688,9 @@ def test_a_normalisation_in_training_has_all_its_outputs() -> None:
 def test_trees_of_an_earlier_version_are_judged_however_many_they_are() -> None:
     """Their attributes are longer than an id may be."""
     count = 400
-    node = helper.make_node(
-        *("TreeEnsembleRegressor", ["x"], ["y"]),
+    b = Builder()
+    b.node(
+        *("TreeEnsembleRegressor", ["x"], "y"),
         domain="ai.onnx.ml",
         n_targets=1,
         nodes_treeids=[n // 3 for n in range(3 * count)],
@@ -722,11 +705,8 @@ def test_trees_of_an_earlier_version_are_judged_however_many_they_are() -> None:
         target_ids=[0] * 2 * count,
         target_weights=[n / 64 for n in range(2 * count)],
     )
-    graph = helper.make_graph([node], "g", [value("x", FLOAT, 4, 1)], [value("y", FLOAT, 4, 1)])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
-    model = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8))
-    ended = harness("model", model, "-t", "cpu", "-o", "out")
-    assert ended.code == 0, ended.err
+    model = saved(b.model([value("x", FLOAT, 4, 1)], [value("y", FLOAT, 4, 1)]))
+    judged(model)
     assert report("out")["verdicts"]["cpu"] == ["correct"]
     Path("script.yaml").write_text('rules:\n  - {match: "*", do: nan}\n')
     assert harness("model", model, "-t", "fake,script=script.yaml", "-o", "wrong").code == 1
@@ -741,8 +721,7 @@ def test_a_region_whose_extents_follow_from_elements_is_not_cut_out() -> None:
     b.node("Gather", [b.drawn("table", 16, 4), "places"], "rows")
     b.node("Add", ["x", "rows"], "y")
     model = saved(b.model([value("x", FLOAT, 2, "n", 4)], [value("y", FLOAT, 2, "n", 4)]))
-    ended = harness("model", model, "-t", "cpu", "--dim", "n=7", "-o", "out")
-    assert ended.code == 0, ended.out
+    judged(model, "--dim", "n=7")
     assert all(each["outcome"] == "pass" for each in results_of(Path("out")).values())
 
 
@@ -752,8 +731,7 @@ def test_what_takes_sequences_is_not_judged() -> None:
     b.node("ConcatFromSequence", ["parts"], "whole", axis=0)
     b.node("Neg", ["whole"], "y")
     model = saved(b.model([value("x", FLOAT, 3, 2)], [value("y", FLOAT, 3, 2)]))
-    ended = harness("model", model, "-t", "cpu", "-o", "out")
-    assert ended.code == 0, ended.out
+    ended = judged(model)
     assert report("out")["verdicts"]["cpu"] == ["not judged", "not judged", "correct"]
     page = Path("out/model.md").read_text(encoding="utf-8")
     assert "| SplitToSequence(float32[3,2]) | 1 | gives no tensor |" in page
@@ -764,7 +742,8 @@ def test_what_takes_sequences_is_not_judged() -> None:
 def test_outputs_that_are_no_tensors_are_left_out() -> None:
     scores, labels = [0.1, 0.2, -0.3, 0.4, 0.5, 0.6], [0, 1]
     ml = "ai.onnx.ml"
-    nodes = [
+    b = Builder()
+    b.nodes += [
         helper.make_node(
             *("LinearClassifier", ["x"], ["label", "p"]),
             domain=ml,
@@ -777,11 +756,8 @@ def test_outputs_that_are_no_tensors_are_left_out() -> None:
     floats = helper.make_tensor_type_proto(FLOAT, [])
     maps = helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.INT64, floats))
     outputs = [value("label", TensorProto.INT64, 2), helper.make_value_info("maps", maps)]
-    graph = helper.make_graph(nodes, "g", [value("x", FLOAT, 2, 3)], outputs)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(ml, 1)]
-    model = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8))
-    ended = harness("model", model, "-t", "cpu", "-o", "out")
-    assert ended.code == 0, ended.err
+    model = saved(b.model([value("x", FLOAT, 2, 3)], outputs))
+    judged(model)
     assert report("out")["verdicts"]["cpu"] == ["correct", "not judged"]
     assert [each["apart"] for each in report("out")["whole"]] == [0.0] * 4
 
@@ -789,10 +765,9 @@ def test_outputs_that_are_no_tensors_are_left_out() -> None:
 @pytest.mark.slow
 def test_what_a_document_leaves_open_is_not_wrong() -> None:
     """The formula of Normalizer loses the sign of negative numbers, which no implementation does."""
-    node = helper.make_node("Normalizer", ["x"], ["y"], domain="ai.onnx.ml", norm="L2")
-    graph = helper.make_graph([node], "g", [value("x", FLOAT, 2, 4)], [value("y", FLOAT, 2, 4)])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
-    model = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    b = Builder()
+    b.node("Normalizer", ["x"], "y", domain="ai.onnx.ml", norm="L2")
+    model = saved(b.model([value("x", FLOAT, 2, 4)], [value("y", FLOAT, 2, 4)]))
     for rows in ([[-1, 2, 3, 4], [-1, -2, -3, -4]], [[1, 2, 3, 4], [-1, -2, -3, -4]]):
         np.savez("x.npz", x=np.array(rows, "f"))
         ended = harness("model", model, "-t", "cpu", "--data", "x.npz", "-o", "out", "--force")
@@ -827,7 +802,7 @@ def test_known_defects_of_other_releases_are_listed() -> None:
 @pytest.mark.slow
 def test_a_bug_report_needs_none_of_the_models_numbers() -> None:
     model = _wrongly_fused()
-    assert harness("model", saved(model), "-t", "cpu", "-o", "out").code == 1
+    judged(saved(model), code=1)
     case = next(case for case, each in results_of(Path("out")).items() if each["outcome"] == "mismatch")
     ended = harness("repro", "out", case, "-t", "cpu", "-o", "bug", "--redraw", "--spec", "out/specs")
     assert (ended.code, ended.err.splitlines()[0]) == (0, "drawn anew: all")
@@ -858,7 +833,7 @@ def test_a_node_of_a_model_is_reported_without_its_name() -> None:
 
 def test_what_documents_allow_stands_beside_what_ran() -> None:
     """Of a target of DirectML: here the CPU's results under its name, without those of one operator."""
-    assert harness("model", saved(MODELS["transformer_block"]()), "-t", "cpu", "-o", "out").code == 0
+    judged(saved(MODELS["transformer_block"]()))
     known = msgspec.json.decode(Path("out/model.json").read_bytes(), type=ModelReport)
     reader = RunReader(Path("out/run.jsonl"))
     info = TargetInfo(provider=DML, onnxruntime="1.24.4", max_feature_level="6_4")
@@ -890,15 +865,8 @@ def test_bfloat16_is_recorded() -> None:
     b.node("Cast", ["x"], "small", to=TensorProto.BFLOAT16)
     b.node("Transpose", ["small"], "turned", perm=[1, 0])
     b.node("Cast", ["turned"], "y", to=FLOAT)
-    ended = harness(
-        "model",
-        saved(b.model([value("x", FLOAT, 2, 3)], [value("y", FLOAT, 3, 2)])),
-        "-t",
-        "cpu",
-        "-o",
-        "out",
-    )
-    assert ended.code == 0, ended.err
+    model = saved(b.model([value("x", FLOAT, 2, 3)], [value("y", FLOAT, 3, 2)]))
+    judged(model)
     assert report("out")["verdicts"]["cpu"] == ["correct"] * 3
 
 
@@ -930,6 +898,5 @@ def test_the_onnx_packages_small_models() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])
 def test_light_models_are_right(name: str) -> None:
-    ended = harness("model", str(LIGHT / f"light_{name}.onnx"), "-t", "cpu", "-o", "out")
-    assert ended.code == 0, ended.out
+    ended = judged(str(LIGHT / f"light_{name}.onnx"))
     assert f"light_{name}.onnx: right on cpu" in ended.out

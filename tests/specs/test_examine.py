@@ -11,6 +11,7 @@ from harness.model import onnx_schemas
 from harness.specs.reading.load import load_specs
 from tests.running import ROUND, complaint, harness, results_of
 
+pytestmark = pytest.mark.usefixtures("in_folder")
 SPEC = """\
 operator: Round
 opsets: [22]
@@ -24,11 +25,6 @@ cases:
     inputs: {X: {dtype: float32, values: %s}}
     output: %s
 """
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ CPU = TargetInfo(provider="CPUExecutionProvider", onnxruntime="1.24.4")
 DML = TargetInfo(
     provider="DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4+abc", max_feature_level="5_0"
 )
+
+pytestmark = pytest.mark.usefixtures("in_folder")
 ENTRY = """\
 - match: {match}
   expect: {expect}
@@ -53,11 +55,6 @@ def entry(match: str, expect: str = "mismatch", more: str = "") -> str:
     return ENTRY.format(match=match, expect=expect) + "".join(
         f"  {line}\n" for line in more.split("\n") if line
     )
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def cpu(folder: Path, text: str) -> TargetExpectations:

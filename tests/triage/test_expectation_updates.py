@@ -25,6 +25,7 @@ from tests.results.test_explain import a_result, cases
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of
 from tests.synthetic import CPU, write_results
 
+pytestmark = pytest.mark.usefixtures("in_folder")
 ENTRIES = """\
 # Why these are known.
 
@@ -45,11 +46,6 @@ ENTRIES = """\
   link: https://example.org/2
 # The end.
 """
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def write(path: str, text: str) -> Path:
