@@ -8,6 +8,7 @@ it run.
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable
 
@@ -35,6 +36,13 @@ ALL = "all"
 NOT_IN_ALL = {"pythons", "root"}
 """What no package of the system provides: it is required only by name."""
 _PREFIX = "needs "
+MISBEHAVING = [
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
+    ),
+    pytest.mark.usefixtures("started"),
+]
+"""Marks of a module whose workers crash and hang."""
 
 
 def required() -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.compile.graphs import compile_case
+from harness.compile.prepare import by_graph
 from harness.model.case import (
     Case,
     Options,
@@ -17,7 +18,8 @@ from harness.model.expected import Exact
 from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.specs.sweeps.calls import call_of, case_inputs
-from harness.targets.execution import Execution, Graph, Nodes, Prepared
+from harness.targets.execution import Execution, Graph, GraphCases, Nodes, Prepared
+from tests.plans import selected
 
 PROVIDER = "FakeExecutionProvider"
 OPSETS = {"GatherElements": 13, "GatherND": 13, "Round": 22}
@@ -79,6 +81,11 @@ def prepared_case(case: Case, seed: int = 0) -> Prepared:
     """Return a case with its call and its inputs."""
     call = call_of(case)
     return Prepared(case, call, case_inputs(call, case, seed))
+
+
+def chosen(*queries: str) -> list[GraphCases]:
+    """Return the valid cases that queries select from the default specs, by graph."""
+    return list(by_graph(selected(*queries).cases(valid=True), 0))
 
 
 def compiled(case: Case, seed: int = 0) -> Graph:

@@ -79,6 +79,11 @@ def without_time(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]
     }
 
 
+def planted(folder: Path, *rules: tuple[str, str]) -> str:
+    """Return the name of a fake target that follows a script."""
+    return f"fake,script={script_of(folder, rules)}"
+
+
 def script_of(folder: Path, rules: Sequence[tuple[str, str]], startup: str = "ok") -> Path:
     """Write a script for the fake target."""
     path = folder / "script.yaml"

@@ -118,6 +118,16 @@ def garbage_at_start(_: str) -> None:
     time.sleep(1e6)
 
 
+GREETING = {
+    "protocol": worker.PROTOCOL,
+    "onnxruntime": "",
+    "providers": [],
+    "python": "",
+    "numpy": "",
+    "platform": "",
+}
+
+
 def greets(body: dict[str, Any]) -> None:
     greeting = json.dumps(body).encode()
     os.write(1, struct.pack("<BI", ord("H"), len(greeting)) + greeting)
@@ -133,30 +143,12 @@ def malformed_greeting(_: str) -> None:
 
 
 def other_protocol(_: str) -> None:
-    greets(
-        {
-            "protocol": worker.PROTOCOL + 1,
-            "onnxruntime": "",
-            "providers": [],
-            "python": "",
-            "numpy": "",
-            "platform": "",
-        }
-    )
+    greets({**GREETING, "protocol": worker.PROTOCOL + 1})
     time.sleep(1e6)
 
 
 def dies_after_the_greeting(_: str) -> None:
-    greets(
-        {
-            "protocol": worker.PROTOCOL,
-            "onnxruntime": "",
-            "providers": [],
-            "python": "",
-            "numpy": "",
-            "platform": "",
-        }
-    )
+    greets(GREETING)
     os._exit(0)
 
 
@@ -167,17 +159,7 @@ def dies_once_before_a_case(state: str) -> None:
     channel = worker.Channel()
     if first:
         channel.read()
-        channel.add_json(
-            "H",
-            {
-                "protocol": worker.PROTOCOL,
-                "onnxruntime": "",
-                "providers": [],
-                "python": "",
-                "numpy": "",
-                "platform": "",
-            },
-        )
+        channel.add_json("H", GREETING)
         channel.send()
         channel.read()
         os._exit(9)

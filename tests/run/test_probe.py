@@ -16,26 +16,17 @@ from harness.model.errors import TargetUnavailable
 from harness.model.verdict import Outcome
 from harness.run.probe import Probes
 from harness.targets.registry import parse_target
-from harness.targets.target import Target
+from tests.needs import MISBEHAVING
 from tests.plans import selected
 from tests.prepared import prepare
 from tests.processes import gone, table
-from tests.running import script_of
+from tests.running import planted, script_of
 
-pytestmark = [
-    pytest.mark.skipif(
-        sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
-    ),
-    pytest.mark.usefixtures("started"),
-]
+pytestmark = MISBEHAVING
 
 
 def chosen(query: str, *, valid: bool = True) -> list[Case]:
     return list(selected(query).cases(valid=valid))
-
-
-def fake(folder: Path, *rules: tuple[str, str]) -> Target:
-    return parse_target(f"fake,script={script_of(folder, rules)}")
 
 
 def test_a_made_up_case_runs_without_a_spec() -> None:
@@ -51,7 +42,9 @@ def test_a_made_up_case_runs_without_a_spec() -> None:
 def test_answers_come_in_the_order_of_the_cases_whatever_crashes(tmp_path: Path) -> None:
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")
     assert len(cases) > 4
-    with Probes(fake(tmp_path, (cases[1].id, "crash"), (cases[3].id, "ulp")), jobs=2) as probes:
+    with Probes(
+        parse_target(planted(tmp_path, (cases[1].id, "crash"), (cases[3].id, "ulp"))), jobs=2
+    ) as probes:
         found = probes.run(reversed(cases))
         assert probes.number == len(cases)
         assert probes.restarts == 1
@@ -68,7 +61,7 @@ def test_a_worker_outlives_probes_and_only_a_crash_replaces_it(
     tmp_path: Path, started: Callable[[], set[int]]
 ) -> None:
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:3]
-    with Probes(fake(tmp_path, (cases[1].id, "crash"))) as probes:
+    with Probes(parse_target(planted(tmp_path, (cases[1].id, "crash")))) as probes:
         first = started()
         assert probes.one(cases[0]).judgement.outcome is Outcome.PASS
         assert probes.one(cases[2]).judgement.outcome is Outcome.PASS
@@ -102,7 +95,7 @@ def test_apart_each_case_has_a_session_of_its_own(tmp_path: Path) -> None:
     """A crash at load is that of one session: together it is everyone's after the second, apart each case has
     its own."""
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:4]
-    target = fake(tmp_path, *((case.id, "crash_at_load") for case in cases[:3]))
+    target = parse_target(planted(tmp_path, *((case.id, "crash_at_load") for case in cases[:3])))
     with Probes(target) as probes:
         outcomes = [probe.judgement.outcome for probe in probes.run(cases, apart=True)]
     assert outcomes == [Outcome.CRASH] * 3 + [Outcome.PASS]

@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from harness.compile.graphs import compile_case
-from harness.compile.prepare import by_graph
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import TargetUnavailable
 from harness.specs.sweeps.calls import call_of
@@ -31,24 +30,15 @@ from harness.targets.launching import Launch
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
 from harness.worker.worker import PROTOCOL
-from tests.plans import selected
-from tests.prepared import compiled, prepared_case, right_output
+from tests.needs import MISBEHAVING
+from tests.prepared import chosen, compiled, prepared_case, right_output
 from tests.processes import gone
 from tests.running import script_of
 from tests.sampled import one_of
 
 WORKERS = Path(__file__).parents[1] / "workers.py"
 SERVER = WORKERS.parents[1] / "harness" / "worker" / "fork_server.py"
-pytestmark = [
-    pytest.mark.skipif(
-        sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
-    ),
-    pytest.mark.usefixtures("started"),
-]
-
-
-def chosen(*queries: str) -> list[GraphCases]:
-    return list(by_graph(selected(*queries).cases(valid=True), 0))
+pytestmark = MISBEHAVING
 
 
 VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float16")

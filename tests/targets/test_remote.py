@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.compile.prepare import by_graph
 from harness.model.case import Case, TensorSpec
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.targets import remote
@@ -28,8 +27,7 @@ from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
 from tests import sshd
 from tests.needs import need
-from tests.plans import selected
-from tests.prepared import compiled, prepared_case
+from tests.prepared import chosen, compiled, prepared_case
 from tests.processes import descendants, gone
 from tests.running import ROUND, harness, lines_of, results_of, without_time
 from tests.sshd import Server
@@ -59,10 +57,6 @@ def target(host: str = "loopback", python: str = sys.executable) -> str:
 
 def start(**changes: object) -> Launch:
     return launch(parse_target(target()))._replace(**changes)
-
-
-def chosen(*queries: str) -> list[GraphCases]:
-    return list(by_graph(selected(*queries).cases(valid=True), 0))
 
 
 def answers(pool: WorkerPool, given: list[GraphCases]) -> dict[str, Execution]:

@@ -33,7 +33,7 @@ from harness.triage.fuzzing.random_calls import Drawing, Drawn
 from harness.triage.fuzzing.seeds import Seeds
 from harness.triage.reduction.candidate import Subject
 from tests.fuzzing import LONG, ends_with
-from tests.running import SPECS, complaint, harness, script_of
+from tests.running import SPECS, complaint, harness, planted
 
 DRAWN = ("Gather", "Round", "Transpose")
 
@@ -141,7 +141,7 @@ class TestFindings:
 
 
 def fuzz(folder: Path, operator: str, *rules: tuple[str, str], seed: int = 4) -> Fuzzer:
-    target = parse_target(f"fake,script={script_of(folder, rules)}")
+    target = parse_target(planted(folder, *rules))
     with Probes(target) as probes:
         fuzzer = Fuzzer(Drawing(seeds_of(operator), seed), probes, TargetExpectations("fake"))
         fuzzer._end = float("inf")
@@ -178,10 +178,6 @@ class TestFuzzer:
         )
         outcomes = sorted(each.signature.outcome.value for each in fuzzer.findings.found.values())
         assert set(outcomes) == {"rejected", "mismatch"}
-
-
-def planted(folder: Path, *rules: tuple[str, str]) -> str:
-    return f"fake,script={script_of(folder, rules)}"
 
 
 @pytest.mark.usefixtures("started")

@@ -3,7 +3,6 @@ taken."""
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -30,16 +29,12 @@ from harness.triage.reduction.candidate import Candidate, Subject
 from harness.triage.reduction.reducer import STEPS, Flaky, ReducedCase, Reducer
 from harness.triage.reduction.settings import fewer_options
 from harness.triage.reduction.shapes import smaller_shapes
+from tests.needs import MISBEHAVING
 from tests.prepared import prepared_case
-from tests.running import SPECS, complaint, harness, results_of, script_of
+from tests.running import SPECS, complaint, harness, planted, results_of, script_of
 from tests.sampled import one_of
 
-pytestmark = [
-    pytest.mark.skipif(
-        sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
-    ),
-    pytest.mark.usefixtures("started"),
-]
+pytestmark = MISBEHAVING
 
 
 @cache
@@ -60,10 +55,6 @@ def reduced(case_id: str, target: Target, timeout: float = 30) -> Reduced:
         found = reduce_case(probes, subject.origin, subject.spec)
     assert isinstance(found, Reduced), found
     return found
-
-
-def planted(folder: Path, *rules: tuple[str, str]) -> Target:
-    return parse_target(f"fake,script={script_of(folder, rules)}")
 
 
 BATCHED = (
@@ -146,7 +137,7 @@ def test_a_planted_fault_leads_to_its_smallest_case(
     tmp_path: Path, case: str, match: str, action: str, smallest: str
 ) -> None:
     """By each kind of step; an altered bit of an integer is no ULP, so such a fault keeps to integers."""
-    target = planted(tmp_path, (match, action))
+    target = parse_target(planted(tmp_path, (match, action)))
     found = reduced(case, target)
     assert found.reduction.case.id == smallest
     assert_nothing_more_can_be_taken(found, target)
@@ -236,8 +227,10 @@ def test_the_search_does_not_slip_to_another_defect(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
     other = ("Round:X=float16[1]", "bit")
-    old = planted(tmp_path / "old", *((f"Round:X=float16[{extent}]", "bit") for extent in (3, 4, 5)), other)
-    new = planted(tmp_path / "new", other)
+    old = parse_target(
+        planted(tmp_path / "old", *((f"Round:X=float16[{extent}]", "bit") for extent in (3, 4, 5)), other)
+    )
+    new = parse_target(planted(tmp_path / "new", other))
     assert reduced(SIZES, old).reduction.case.id == "Round@11:case=sizes_reduced;X=float16[1]"
     subject = subject_of(SIZES)
     with Probes(old) as probes, Probes(new) as conforming:
@@ -253,7 +246,7 @@ def test_the_search_does_not_slip_to_another_defect(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_same_case_always_ends_at_the_same_one(tmp_path: Path) -> None:
     case = "GatherND@13:sweep=batch;data=string[1,3,2,4];indices=int64[1,3,2];batch_dims=1;values=boundary"
-    target = planted(tmp_path, ("GatherND:data=string[*,3,*,*]", "order"))
+    target = parse_target(planted(tmp_path, ("GatherND:data=string[*,3,*,*]", "order")))
     first, second = reduced(case, target), reduced(case, target)
     assert first.text == second.text
     assert first.reduction.probes == second.reduction.probes
@@ -268,7 +261,7 @@ SPECIALS = "Round@22:sweep=values;X=float16[24];values=specials"
 def test_a_mismatch_keeps_its_kind(tmp_path: Path) -> None:
     """Zeros remain where the sign of zero is lost, though any element would still be a mismatch of another
     kind."""
-    target = planted(tmp_path, ("Round:X=float16", "zero_sign"))
+    target = parse_target(planted(tmp_path, ("Round:X=float16", "zero_sign")))
     found = reduced(SPECIALS, target)
     assert found.reduction.signature.difference == "sign of zero"
     assert parse(found.reduction.case.id).tensors["X"].shape in ((), (1,))
@@ -280,7 +273,9 @@ def test_what_needs_whole_vectors_is_reduced_to_one(tmp_path: Path) -> None:
     """A kernel that is wrong only where elements fill vectors of four fails at 24 and 12, but at neither 6
     nor 11."""
     rules = [(f"Round:X=float32[{size}]", "bit") for size in range(4, 25, 4)]
-    found = reduced("Round@11:sweep=values;X=float32[24];values=specials", planted(tmp_path, *rules))
+    found = reduced(
+        "Round@11:sweep=values;X=float32[24];values=specials", parse_target(planted(tmp_path, *rules))
+    )
     assert found.reduction.case.id == "Round@11:case=values_reduced;X=float32[4]"
 
 
@@ -292,7 +287,7 @@ def test_what_needs_whole_vectors_is_reduced_to_one(tmp_path: Path) -> None:
 def test_timeouts_and_crashes_are_reduced(tmp_path: Path, action: str, detail: str) -> None:
     found = reduced(
         "Round@22:sweep=rank;X=float16[2,3];values=ordinary",
-        planted(tmp_path, ("Round:X=float16[*,*]", action)),
+        parse_target(planted(tmp_path, ("Round:X=float16[*,*]", action))),
         timeout=1.5 if action == "hang" else 60,
     )
     assert parse(found.reduction.case.id).tensors["X"] == ("float16", (1, 1))
@@ -301,7 +296,7 @@ def test_timeouts_and_crashes_are_reduced(tmp_path: Path, action: str, detail: s
 
 @pytest.mark.slow
 def test_a_large_tensor_is_filled_not_written_out(tmp_path: Path) -> None:
-    target = planted(tmp_path, ("Round:X=float16[?????]", "bit"))
+    target = parse_target(planted(tmp_path, ("Round:X=float16[?????]", "bit")))
     found = reduced("Round@22:sweep=all_patterns;X=float16[65536];values=patterns", target)
     shape = parse(found.reduction.case.id).tensors["X"].shape
     assert shape == (10000,)
@@ -338,7 +333,7 @@ def test_two_dimensions_become_one_where_neither_can_be_dropped() -> None:
 @pytest.mark.slow
 def test_a_search_that_takes_too_long_ends_with_the_smallest_so_far(tmp_path: Path) -> None:
     subject = subject_of(BATCHED)
-    target = planted(tmp_path, ("GatherND", "fail"))
+    target = parse_target(planted(tmp_path, ("GatherND", "fail")))
     told: list[tuple[int, int]] = []
 
     def progress(number: int, left: int) -> None:
@@ -375,7 +370,7 @@ def after_larger() -> str:
 
 @pytest.mark.slow
 def test_what_fails_without_the_earlier_call_too_is_reduced_without_it(tmp_path: Path) -> None:
-    found = reduced(after_larger(), planted(tmp_path, ("Round", "bit")))
+    found = reduced(after_larger(), parse_target(planted(tmp_path, ("Round", "bit"))))
     assert found.reduction.case.options.after is None
     assert found.reduction.after == 1
 
@@ -383,7 +378,7 @@ def test_what_fails_without_the_earlier_call_too_is_reduced_without_it(tmp_path:
 @pytest.mark.slow
 def test_what_fails_only_after_another_call_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"fails only after another call in its session \(after=larger\)"):
-        reduced(after_larger(), planted(tmp_path, ("Round:after=larger", "bit")))
+        reduced(after_larger(), parse_target(planted(tmp_path, ("Round:after=larger", "bit"))))
 
 
 def test_steps_make_every_candidate_cheaper_and_keep_the_rules() -> None:

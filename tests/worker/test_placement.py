@@ -40,6 +40,7 @@ from harness.targets.registry import parse_target
 from harness.worker import worker
 from harness.worker.worker import with_identity
 from tests.plans import selected
+from tests.prepared import chosen
 
 WORKERS = Path(__file__).parents[1] / "workers.py"
 QUERIES = (
@@ -57,10 +58,6 @@ QUERIES = (
     "Round@22:sweep=rank;X=float64;values=specials",
     "Round@22:sweep=empty;X=bfloat16",
 )
-
-
-def chosen(*queries: str) -> list[GraphCases]:
-    return list(by_graph(selected(*queries).cases(valid=True), 0))
 
 
 def cpu() -> Launch:
@@ -277,7 +274,7 @@ def test_who_refused_a_model_is_recorded() -> None:
     core = GraphCases(unit.graph._replace(model=model.SerializeToString()), unit.cases)
     found = judged([core], cpu())
     assert {judgement.error.by for judgement, _ in found.values() if judgement.error} == {"core"}
-    kernel = list(by_graph(selected("Round@22:sweep=rank;X=bfloat16").cases(valid=True), 0))
+    kernel = chosen("Round@22:sweep=rank;X=bfloat16")
     found = judged(kernel, cpu())
     assert {(j.outcome, j.error.by) for j, _ in found.values() if j.error} == {(Outcome.UNSUPPORTED, UNSET)}
 
