@@ -8,12 +8,10 @@ from pathlib import Path
 import msgspec
 
 from harness.model.case import Validity
-from harness.model.header import Header
 from harness.model.result import Diff, Error, Result
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
-from harness.results.runfile import RunWriter
-from tests.synthetic import CPU, end_of
+from tests.synthetic import CPU, write_results
 
 CASE = "GatherND@12:case=batched;data=float32[2,2];indices=int64[2,1];batch_dims=1"
 OTHER = "Round@11:case=halves;X=float16[4]"
@@ -50,20 +48,14 @@ def write_run(
     path = folder / f"day{day:02}" / "run.jsonl"
     path.parent.mkdir(parents=True)
     hashes = {"specs": specs * 32, "oracle": "bb" * 32}
-    with RunWriter(
-        path, Header(1, f"202601{day:02}T030405Z-7", "harness run", seed, hashes, targets)
-    ) as writer:
-        results = [
-            _result(case, LETTERS[letter], target, info)
-            for case, letters in did.items()
-            for letter, (target, info) in zip(letters, targets.items(), strict=True)
-            if letter != "-"
-        ]
-        for result in results:
-            writer.add(result)
-        if whole:
-            writer.add(end_of(results))
-    return path
+    results = [
+        _result(case, LETTERS[letter], target, info)
+        for case, letters in did.items()
+        for letter, (target, info) in zip(letters, targets.items(), strict=True)
+        if letter != "-"
+    ]
+    run_id = f"202601{day:02}T030405Z-7"
+    return write_results(path, results, targets, end=whole, run_id=run_id, seed=seed, hashes=hashes)
 
 
 def write_days(folder: Path, case: str, letters: Sequence[str], version: str = "1.23.0") -> Path:

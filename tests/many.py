@@ -7,6 +7,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import UNSET
+
 from harness.model.case import BEYOND, Validity
 from harness.model.caseid import tensor_term
 from harness.model.result import (
@@ -16,8 +18,7 @@ from harness.model.result import (
     Result,
 )
 from harness.model.verdict import Outcome, Verdict
-from harness.results.runfile import RunWriter
-from tests.synthetic import CPU, DML, end_of, header
+from tests.synthetic import CPU, DML, write_results
 
 OPERATORS = 150
 CASES = 300
@@ -81,7 +82,7 @@ def _result(rng: random.Random, name: str, number: int, place: int, target: str)
         else None
     )
     placed = TARGETS[target].provider if error is None else None
-    found = Result(
+    return Result(
         case,
         name,
         target,
@@ -94,21 +95,10 @@ def _result(rng: random.Random, name: str, number: int, place: int, target: str)
         error,
         diff,
         place / 1e6,
+        accuracy=UNSET if accuracy is None else accuracy,
     )
-    return found if accuracy is None else _with(found, accuracy)
-
-
-def _with(result: Result, accuracy: Accuracy) -> Result:
-    import msgspec
-
-    return msgspec.structs.replace(result, accuracy=accuracy)
 
 
 def write_run(path: Path, operators: int = OPERATORS, cases: int = CASES) -> Path:
     """Write the run file."""
-    found = list(results(operators, cases))
-    writer = RunWriter(path, header(TARGETS))
-    for result in found:
-        writer.add(result)
-    writer.close(end_of(found))
-    return path
+    return write_results(path, list(results(operators, cases)), TARGETS)

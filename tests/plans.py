@@ -53,12 +53,6 @@ PARTS = ("one of each family", pytest.param("the rest", marks=pytest.mark.slow))
 
 
 @cache
-def default_ids() -> tuple[str, ...]:
-    """Return the id of every case, in the plan's order."""
-    return tuple(case.id for case in default_plan())
-
-
-@cache
 def plan_of(*operators: str) -> Plan:
     """Return the plan of some operators' default specs."""
     return expand(load_specs([own_spec(operator) for operator in operators]))

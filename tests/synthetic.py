@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -43,6 +44,7 @@ DML = TargetInfo(
     device_dtypes=("float64", "int64", "uint64"),
     options={"device_id": "0"},
 )
+PROVIDERS = {"dml": DML.provider, "directml": "DirectML"}
 ABSENT = TargetInfo(
     "DmlExecutionProvider",
     unavailable="onnxruntime here has no DmlExecutionProvider; run `harness windows install`",
@@ -168,6 +170,41 @@ def _result(
     )
 
 
+def result(
+    case: str,
+    outcome: Outcome = Outcome.PASS,
+    verdict: Verdict = Verdict.EXPECTED,
+    *,
+    target: str = "cpu",
+    **fields: Any,
+) -> Result:
+    """Return a result that is given by what a test is about: the case is valid unless it was accepted wrongly, and a
+    provider took it if there was an output to compare."""
+    compared = outcome in (Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID)
+    usual = {
+        "operator": case.partition("@")[0],
+        "validity": Validity.INVALID if outcome is Outcome.ACCEPTED_INVALID else Validity.VALID,
+        "levels": {"directml": "2_1"},
+        "stage": "compare" if compared else "run",
+        "placed_on": PROVIDERS.get(target, CPU.provider) if compared else None,
+    }
+    return Result(case=case, outcome=outcome, verdict=verdict, target=target, **{**usual, **fields})
+
+
+def hostile_results(texts: Sequence[str], length: int = 20_000) -> list[Result]:
+    """Return unexpected results that are made of these texts, each with a message of `length` times its text."""
+    return [
+        result(
+            f"{text}@22:case={n};{text}",
+            Outcome.REJECTED,
+            Verdict.REGRESSION,
+            levels={"directml": text},
+            error=Error(text, text * length),
+        )
+        for n, text in enumerate(texts)
+    ]
+
+
 def header(targets: dict[str, TargetInfo] | None = None) -> Header:
     """A header as a run writes it."""
     return Header(
@@ -282,13 +319,15 @@ def write_results(
     targets: dict[str, TargetInfo] | None = None,
     *,
     whole: bool = True,
-    entries: dict[int, Expectation] | None = None,
+    end: bool = True,
+    **stated: Any,
 ) -> Path:
-    """Write a run file with these results."""
-    writer = RunWriter(path, msgspec.structs.replace(header(targets), expectations=entries or {}))
-    for result in found:
-        writer.add(result)
-    writer.close(end_of(found))
+    """Write a run file with these results, and with what its header states besides; `end=False` leaves out its last
+    line."""
+    writer = RunWriter(path, msgspec.structs.replace(header(targets), **stated))
+    for each in found:
+        writer.add(each)
+    writer.close(end_of(found) if end else None)
     if not whole:
         data = path.read_bytes()
         path.write_bytes(data[: len(data) * 2 // 3])
@@ -300,10 +339,5 @@ def write_explained(
 ) -> Path:
     """Write a run file whose known deviations name their entries."""
     return write_results(
-        path, explained(list(results(number, targets, faults=faults))), targets, entries=ENTRIES
+        path, explained(list(results(number, targets, faults=faults))), targets, expectations=ENTRIES
     )
-
-
-def all_conforming(found: Sequence[Result]) -> bool:
-    """Say whether every result conforms."""
-    return all(conforms(result.validity, result.outcome) for result in found)

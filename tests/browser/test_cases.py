@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
 import pytest
 
 from harness.model.errors import UsageError
@@ -18,7 +17,6 @@ from harness.model.query import Query, parse_all
 from harness.model.result import Result
 from harness.model.verdict import Outcome
 from harness.render.html import render_html
-from harness.results.runfile import RunWriter
 from tests import synthetic
 from tests.browser.conftest import Open, follow
 from tests.browser.test_page import shown
@@ -51,12 +49,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told = {
         re.sub(r"@\d+", "", head): Origin("ONNX GatherElements, axis", None, "specs/GatherElements.yaml:12")
     }
-    header = msgspec.structs.replace(synthetic.header(TARGETS), origins=told)
-    with RunWriter(folder / "run.jsonl", header) as run:
-        for result in RESULTS:
-            run.add(result)
+    run = synthetic.write_results(folder / "run.jsonl", RESULTS, TARGETS, end=False, origins=told)
     path = folder / "report.html"
-    path.write_text(render_html(folder / "run.jsonl"), encoding="utf-8", newline="\n")
+    path.write_text(render_html(run), encoding="utf-8", newline="\n")
     return path
 
 

@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
 import numpy as np
 import pytest
 
-from harness.model.case import Validity
 from harness.model.header import Origin
-from harness.model.result import Diff, Error, Result
+from harness.model.result import Diff
 from harness.model.result_key import artifact_name
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.render.html import render_html
-from harness.results.runfile import RunWriter
 from tests import synthetic
 from tests.browser.conftest import Open, follow, violations, wait_until, wait_until_shown
 from tests.render.test_html import HOSTILE
@@ -299,20 +296,7 @@ def test_without_javascript_the_tables_are_there(chromium: Any, report: Path) ->
 def test_tensors_of_a_failing_case(open_page: Open, tmp_path: Path) -> None:
     case = "Round@22:sweep=a;X=float32[2,3];values=halves;neighbours=true"
     diff = Diff(1, 2, 6, (0, 2), "2.0 (0x40000000)", "2.0000002 (0x40000001)")
-    result = Result(
-        case,
-        "Round",
-        "cpu",
-        Validity.VALID,
-        {"directml": "2_1"},
-        Outcome.MISMATCH,
-        Verdict.REGRESSION,
-        "compare",
-        CPU.provider,
-        None,
-        diff,
-        0.001,
-    )
+    result = synthetic.result(case, Outcome.MISMATCH, Verdict.REGRESSION, diff=diff)
     run = synthetic.write_results(tmp_path / "run.jsonl", [result], {"cpu": CPU})
     (tmp_path / "artifacts").mkdir()
     expected = np.float32([[0, 2, 2], [-0.0, np.nan, np.inf]])
@@ -336,13 +320,7 @@ def test_tensors_of_a_failing_case(open_page: Open, tmp_path: Path) -> None:
 
 
 def test_hostile_text_stays_text(open_page: Open, tmp_path: Path) -> None:
-    results = [
-        Result(
-            f"{text}@22:case={n};note={text}", text, "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.REJECTED, Verdict.REGRESSION,
-            error=Error(text, text * 40_000),
-        )
-        for n, text in enumerate(HOSTILE)
-    ]  # fmt: skip
+    results = synthetic.hostile_results(HOSTILE, 40_000)
     info = TargetInfo("CPUExecutionProvider", adapter=HOSTILE[0], options={HOSTILE[2]: HOSTILE[3]})
     run = synthetic.write_results(tmp_path / "run.jsonl", results, {"cpu": info})
     page = open_page(written(tmp_path, run))
@@ -391,23 +369,12 @@ def test_a_case_says_what_its_spec_says_of_it(open_page: Open, tmp_path: Path) -
             "ONNX GatherND, <b>indices</b>", "an index tuple has at least one number"
         )
     }
-    header = msgspec.structs.replace(synthetic.header({"cpu": CPU}), origins=told)
-    with RunWriter(tmp_path / "run.jsonl", header) as run:
-        for name in (case, "GatherND@13:case=of_nothing;data=float32[2]"):
-            run.add(
-                Result(
-                    name,
-                    "GatherND",
-                    "cpu",
-                    Validity.INVALID,
-                    {},
-                    Outcome.ACCEPTED_INVALID,
-                    Verdict.REGRESSION,
-                    "compare",
-                    CPU.provider,
-                )
-            )
-    file = written(tmp_path, tmp_path / "run.jsonl")
+    results = [
+        synthetic.result(name, Outcome.ACCEPTED_INVALID, Verdict.REGRESSION)
+        for name in (case, "GatherND@13:case=of_nothing;data=float32[2]")
+    ]
+    run = synthetic.write_results(tmp_path / "run.jsonl", results, {"cpu": CPU}, origins=told)
+    file = written(tmp_path, run)
     facts = open_page(file, f"#case={quote(case)}&on=cpu").locator("dl.terms").inner_text()
     assert "ONNX GatherND, <b>indices</b>" in facts
     assert "an index tuple has at least one number" in facts

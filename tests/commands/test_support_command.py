@@ -19,7 +19,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     entries = counted(*KNOWN).header.expectations
     (tmp_path / "run").mkdir()
-    synthetic.write_results(tmp_path / "run" / "run.jsonl", KNOWN, {"cpu": CPU}, entries=entries)
+    synthetic.write_results(tmp_path / "run" / "run.jsonl", KNOWN, {"cpu": CPU}, expectations=entries)
     return tmp_path / "run"
 
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_answered(
 
 def test_directml_is_documented(run: Path) -> None:
     synthetic.write_results(
-        run / "run.jsonl", KNOWN, {"cpu": DML}, entries=counted(*KNOWN).header.expectations
+        run / "run.jsonl", KNOWN, {"cpu": DML}, expectations=counted(*KNOWN).header.expectations
     )
     assert asked("Exp", run)["rows"][0]["documented"] == "2 of 2 cases, from 2_1 up to 6_4"
 

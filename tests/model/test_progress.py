@@ -11,10 +11,9 @@ from contextlib import redirect_stderr
 import msgspec
 import pytest
 
-from harness.model.case import Validity
 from harness.model.progress import PLANNING, Progress, ProgressStep, Steps
-from harness.model.result import Result
 from harness.model.verdict import Outcome, Verdict
+from tests import synthetic
 
 _LEFT = re.compile(r"left: 0:\d\d:\d\d")
 """Not the dashes that stand there as long as nothing is known."""
@@ -149,16 +148,7 @@ def test_unexpected_results_are_counted_as_they_are_written(
     clock: Clock, capsys: pytest.CaptureFixture[str], baseline: bool, number: int
 ) -> None:
     results = [
-        Result(
-            "Round@22:case=a",
-            "Round",
-            "cpu",
-            Validity.VALID,
-            {},
-            outcome,
-            verdict,
-            placed_on="CPUExecutionProvider",
-        )
+        synthetic.result("Round@22:case=a", outcome, verdict)
         for outcome, verdict in (
             (Outcome.MISMATCH, Verdict.REGRESSION),
             (Outcome.CRASH, Verdict.NEW),

@@ -15,11 +15,10 @@ import msgspec
 import pytest
 
 from harness.commands.report import rendering
-from harness.model.case import Validity
 from harness.model.errors import HarnessFault, TargetUnavailable, UsageError
-from harness.model.result import Error, Result
+from harness.model.result import Error
 from harness.model.verdict import Outcome, Verdict
-from harness.results.runfile import RunReader, RunWriter
+from harness.results.runfile import RunReader
 from harness.targets.windows.releases import releases
 from tests import synthetic
 from tests.synthetic import CPU, DML
@@ -38,12 +37,8 @@ def run(tmp_path: Path) -> Path:
 
 
 def with_message(tmp_path: Path, message: str) -> Path:
-    result = Result(
+    result = synthetic.result(
         "Round@22:case=a",
-        "Round",
-        "cpu",
-        Validity.VALID,
-        {},
         Outcome.REJECTED,
         Verdict.REGRESSION,
         error=Error("Fail", message),
@@ -139,8 +134,7 @@ def test_a_sample_that_is_too_large_is_refused(
 
 
 def test_half_a_run_is_refused(tmp_path: Path) -> None:
-    with RunWriter(tmp_path / "run.jsonl", synthetic.header({"cpu": CPU})):
-        pass
+    synthetic.write_results(tmp_path / "run.jsonl", [], {"cpu": CPU}, end=False)
     with pytest.raises(UsageError, match=r"run\.jsonl: the run is not complete: continue it with --resume"):
         sample.publish(tmp_path / "run.jsonl", tmp_path / "sample")
 

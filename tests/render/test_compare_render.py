@@ -9,9 +9,9 @@ import pytest
 
 from harness.commands.compare import RENDERINGS
 from harness.model.case import Validity
-from harness.model.result import Error, Result
+from harness.model.result import Error
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome
 from harness.render.compare import compare_document
 from harness.render.document_markdown import write_markdown
 from harness.results.compare import joined
@@ -75,14 +75,11 @@ def hostile_runs(folder: Path) -> Comparison:
     runs = []
     for name, error in (("a", "Before"), ("b", HOSTILE[1])):
         results = [
-            Result(
+            synthetic.result(
                 f"{text}@22:case={n};{text}",
-                text,
-                "cpu",
-                Validity.INVALID,
-                {"directml": text},
                 Outcome.REJECTED,
-                Verdict.EXPECTED,
+                validity=Validity.INVALID,
+                levels={"directml": text},
                 error=Error(error + text, text * 20_000),
             )
             for n, text in enumerate(HOSTILE)

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from harness.model.case import Validity
-from harness.model.header import Header
-from harness.model.result import Diff, Error, Result
+from harness.model.result import Diff, Error
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome
 from harness.render.directml import render_cells, render_directml
 from harness.render.html import render_html
 from harness.render.markup import case_id
 from harness.render.report import render_markdown
 from harness.results.counted import read_tables
 from harness.results.report import Report
-from harness.results.runfile import RunReader, RunWriter
+from harness.results.runfile import RunReader
 from harness.results.tensor_support import FLOOR
+from tests import synthetic
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU", max_feature_level="6_4")
 API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU", max_feature_level="6_4")
@@ -29,55 +29,14 @@ CALL = "ELEMENT_WISE_ROUND InputTensor={0}[1] OutputTensor={0}[1]"
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     diff = Diff(1, 1, 2, (0,), "1.0", "2.0")
-    valid, invalid, expected = Validity.VALID, Validity.INVALID, Verdict.EXPECTED
     refused = Error("NotExpressible", "x")
     results = [
-        Result(
-            ROUND,
-            "Round",
-            "dml",
-            valid,
-            {},
-            Outcome.MISMATCH,
-            expected,
-            "compare",
-            DML.provider,
-            None,
-            diff,
-            output="aa00aa00aa00aa00",
-        ),
-        Result(
-            ROUND,
-            "Round",
-            "directml",
-            valid,
-            {},
-            Outcome.PASS,
-            expected,
-            "compare",
-            API.provider,
-            call=CALL.format("FLOAT32"),
-        ),
-        Result(ODD, "Round", "dml", invalid, {}, Outcome.NOT_RUN, expected, error=refused),
-        Result(
-            ODD,
-            "Round",
-            "directml",
-            invalid,
-            {},
-            Outcome.ACCEPTED_INVALID,
-            expected,
-            "compare",
-            API.provider,
-            call=CALL.format("INT8"),
-        ),
+        synthetic.result(ROUND, Outcome.MISMATCH, target="dml", diff=diff, output="aa00aa00aa00aa00"),
+        synthetic.result(ROUND, Outcome.PASS, target="directml", call=CALL.format("FLOAT32")),
+        synthetic.result(ODD, Outcome.NOT_RUN, target="dml", validity=Validity.INVALID, error=refused),
+        synthetic.result(ODD, Outcome.ACCEPTED_INVALID, target="directml", call=CALL.format("INT8")),
     ]
-    with RunWriter(
-        tmp_path / "run.jsonl", Header(1, "r", "", 0, {}, {"dml": DML, "directml": API})
-    ) as writer:
-        for result in results:
-            writer.add(result)
-    return tmp_path / "run.jsonl"
+    return synthetic.write_results(tmp_path / "run.jsonl", results, {"dml": DML, "directml": API})
 
 
 def test_every_cell_stands_in_the_csv_with_its_case(run: Path) -> None:
@@ -119,8 +78,7 @@ def test_the_reports_say_it_too(run: Path) -> None:
 
 
 def test_a_run_without_the_api_says_how_to_make_one(tmp_path: Path) -> None:
-    with RunWriter(tmp_path / "run.jsonl", Header(1, "r", "", 0, {}, {"dml": DML})):
-        pass
+    synthetic.write_results(tmp_path / "run.jsonl", [], {"dml": DML})
     said = "No target of this run is DirectML's own API: harness run -t directml"
     assert said in render_directml(tmp_path)
     assert len(list(render_cells(tmp_path))) == 1

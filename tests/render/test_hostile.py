@@ -13,12 +13,12 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from harness.model.case import Validity
 from harness.model.header import Header, Origin
 from harness.model.result import Diff, Error, Result
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunWriter
+from tests import synthetic
 from tests.running import harness
 from tests.synthetic import end_of
 
@@ -34,18 +34,15 @@ def result(case: str, outcome: Outcome) -> Result:
     verdict = Verdict.EXPECTED if passed else Verdict.REGRESSION
     error = Error(EVIL, EVIL) if outcome is Outcome.REJECTED else None
     diff = Diff(1, 1, 1, (0,), EVIL, f"{EVIL}!") if outcome is Outcome.MISMATCH else None
-    return Result(
+    return synthetic.result(
         case,
-        "Round",
-        TARGET,
-        Validity.VALID,
-        {"directml": EVIL},
         outcome,
         verdict,
-        "run",
-        None if error else "CPU",
-        error,
-        diff,
+        target=TARGET,
+        levels={"directml": EVIL},
+        placed_on=None if error else "CPU",
+        error=error,
+        diff=diff,
     )
 
 

@@ -9,10 +9,7 @@ import pytest
 from jinja2 import Environment
 
 from harness.model.cache_folder import CACHE_ENV
-from harness.model.case import Validity
-from harness.model.result import Error, Result
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
 from harness.render.html import environment, query, render_html
 from tests import synthetic
 from tests.golden import check_golden
@@ -92,19 +89,7 @@ def test_what_the_page_says(
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    results = [
-        Result(
-            f"{text}@22:case={n};{text}",
-            text,
-            "cpu",
-            Validity.VALID,
-            {"directml": "2_1"},
-            Outcome.REJECTED,
-            Verdict.REGRESSION,
-            error=Error(text, text * 20_000),
-        )
-        for n, text in enumerate(HOSTILE)
-    ]
+    results = synthetic.hostile_results(HOSTILE)
     info = TargetInfo("CPUExecutionProvider", adapter=HOSTILE[0], options={HOSTILE[2]: HOSTILE[3]})
     return synthetic.write_results(tmp_path / "run.jsonl", results, {"cpu": info})
 

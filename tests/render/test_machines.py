@@ -17,7 +17,6 @@ from junitparser import Failure, JUnitXml, Skipped
 
 from harness.model.case import Validity
 from harness.model.header import Against
-from harness.model.result import Error, Result
 from harness.model.verdict import NOT_EXECUTED, Outcome, Reading, Verdict, conforms
 from harness.render.csv_tables import render_case_csv, render_csv
 from harness.render.foreign import render_ctrf, render_junit, status
@@ -63,19 +62,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def hostile(tmp_path: Path) -> Path:
-    results = [
-        Result(
-            f"{text}@22:case={n};{text}",
-            text,
-            "cpu",
-            Validity.VALID,
-            {"directml": text},
-            Outcome.REJECTED,
-            Verdict.REGRESSION,
-            error=Error(text, text * 10_000),
-        )
-        for n, text in enumerate(HOSTILE)
-    ]
+    results = synthetic.hostile_results(HOSTILE, 10_000)
     return synthetic.write_results(tmp_path / "run.jsonl", results, {"cpu": CPU})
 
 
@@ -100,10 +87,10 @@ def hostile(tmp_path: Path) -> Path:
     ],
 )
 def test_status(outcome: Outcome, verdict: Verdict, validity: Validity, expected: str) -> None:
-    placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
     assert (
         status(
-            Result("a", "Round", "cpu", validity, {}, outcome, verdict, placed_on=placed), synthetic.header()
+            synthetic.result("Round@22:case=a", outcome, verdict, validity=validity),
+            synthetic.header(),
         )
         == expected
     )
@@ -111,16 +98,7 @@ def test_status(outcome: Outcome, verdict: Verdict, validity: Validity, expected
 
 def test_what_an_earlier_run_did_worse_is_no_failure() -> None:
     """Against expectations an improvement is one: the entry is wrong by now."""
-    better = Result(
-        "a",
-        "Round",
-        "cpu",
-        Validity.VALID,
-        {},
-        Outcome.PASS,
-        Verdict.IMPROVEMENT,
-        placed_on="CPUExecutionProvider",
-    )
+    better = synthetic.result("Round@22:case=a", Outcome.PASS, Verdict.IMPROVEMENT)
     against = msgspec.structs.replace(synthetic.header(), baseline=Against("earlier", {"cpu": "cpu"}))
     assert status(better, against) == "passed"
 
@@ -155,8 +133,7 @@ def test_exit_code_junit_and_totals_agree(baseline: bool) -> None:
     header = msgspec.structs.replace(synthetic.header({"cpu": synthetic.CPU}), baseline=against)
     found: dict[Verdict, bool] = {}
     for validity, outcome, verdict in all_verdicts():
-        placed = synthetic.CPU.provider if outcome is Outcome.PASS else None
-        result = Result("Round@22:case=a", "Round", "cpu", validity, {}, outcome, verdict, placed_on=placed)
+        result = synthetic.result("Round@22:case=a", outcome, verdict, validity=validity)
         counts = Counts()
         counts.add(result)
         missing = verdict is Verdict.MISSING  # exit code 3, though nothing that a provider did is red

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from harness.model.case import Validity
-from harness.model.result import Error, Result
+from harness.model.result import Error
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.render.markup import case_id, code, escape
@@ -81,19 +80,7 @@ def test_hostile_text_stays_text_in_a_cell(text: str) -> None:
 
 
 def test_a_report_of_hostile_results() -> None:
-    results = [
-        Result(
-            f"Round@22:case={n};{text}",
-            text,
-            "cpu",
-            Validity.VALID,
-            {"directml": "2_1"},
-            Outcome.REJECTED,
-            Verdict.REGRESSION,
-            error=Error(text, text * 9),
-        )
-        for n, text in enumerate(HOSTILE)
-    ]
+    results = synthetic.hostile_results(HOSTILE, 9)
     html = GITHUB.render(render_markdown(Report(tabulate(synthetic.header({"cpu": CPU}), results, None))))
     assert "<script" not in html
     assert "<img" not in html
@@ -102,12 +89,8 @@ def test_a_report_of_hostile_results() -> None:
 
 def test_a_limit_leaves_out_whole_rows_and_says_so() -> None:
     results = [
-        Result(
+        synthetic.result(
             f"Round@22:sweep=a;X=float32[{n}]",
-            "Round",
-            "cpu",
-            Validity.VALID,
-            {"directml": "2_1"},
             Outcome.REJECTED,
             Verdict.REGRESSION,
             error=Error("Fail", "é" * 900),

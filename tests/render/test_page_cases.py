@@ -12,10 +12,10 @@ from harness.commands.report import write_reports
 from harness.model.errors import UsageError
 from harness.render import page_cases
 from harness.render.html import read_page
-from harness.results.runfile import RunReader, RunWriter
+from harness.results.runfile import RunReader
 from tests import many
 from tests.render.test_payload import decoded_text
-from tests.synthetic import end_of
+from tests.synthetic import write_results
 
 NAMES = ("Abs", "ABS", "../../outside", '"];alert(1);["', "com.microsoft.Gelu")
 
@@ -29,14 +29,9 @@ def run(tmp_path: Path) -> Path:
         for each in found
         for name in [NAMES[int(each.operator.removeprefix("Operator"))]]
     ]
-    source = many.write_run(tmp_path / "source.jsonl", len(NAMES), 40)
     path = tmp_path / "run" / "run.jsonl"
     path.parent.mkdir()
-    with RunWriter(path, RunReader(source).header) as writer:
-        for each in named:
-            writer.add(each)
-        writer.close(end_of(named))
-    return path
+    return write_results(path, named, many.TARGETS)
 
 
 def test_slices_hold_every_result_of_their_operator(

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.model.case import Validity
 from harness.model.facets import facets
 from harness.model.result import Diff, Error, Result
 from harness.model.result_key import artifact_name
@@ -84,15 +83,7 @@ def test_every_result_comes_back() -> None:
 def test_a_case_has_the_level_of_each_targets_call() -> None:
     """On `directml` the level is that of the call that was made: the page counts each result at its own."""
     found = [
-        Result(
-            "Round@22:a=b",
-            "Round",
-            target,
-            Validity.VALID,
-            {"directml": level},
-            Outcome.REJECTED,
-            Verdict.EXPECTED,
-        )
+        synthetic.result("Round@22:a=b", Outcome.REJECTED, target=target, levels={"directml": level})
         for target, level in (("cpu", "2_1"), ("dml", "3_0"), ("cpu", "2_1"))
     ]
     run = decoded(payload_of(found, {"cpu": CPU, "dml": DML}))
@@ -113,10 +104,9 @@ def test_a_case_has_the_level_of_each_targets_call() -> None:
     ],
 )
 def test_reading(outcome: Outcome, verdict: Verdict, expected: tuple[str, str]) -> None:
-    placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
     run = decoded(
         payload_of(
-            [Result("Round@22:a=b", "Round", "cpu", Validity.VALID, {}, outcome, verdict, placed_on=placed)],
+            [synthetic.result("Round@22:a=b", outcome, verdict)],
             {"cpu": CPU},
         )
     )
@@ -131,16 +121,7 @@ def test_an_empty_run() -> None:
 def test_details_have_a_budget_that_failures_use_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.render.payload.DETAILS_BUDGET", 1000)
     known = [
-        Result(
-            f"Round@22:a={n}",
-            "Round",
-            "cpu",
-            Validity.VALID,
-            {},
-            Outcome.REJECTED,
-            Verdict.EXPECTED,
-            error=Error("Fail", f"{n} " + "k" * 90),
-        )
+        synthetic.result(f"Round@22:a={n}", Outcome.REJECTED, error=Error("Fail", f"{n} " + "k" * 90))
         for n in range(20)
     ]
     failing = msgspec.structs.replace(known[0], verdict=Verdict.REGRESSION, error=Error("Fail", "the reason"))
@@ -150,15 +131,8 @@ def test_details_have_a_budget_that_failures_use_last(monkeypatch: pytest.Monkey
 
 
 def test_a_megabyte_of_message_is_cut() -> None:
-    result = Result(
-        "Round@22:a=1",
-        "Round",
-        "cpu",
-        Validity.VALID,
-        {},
-        Outcome.REJECTED,
-        Verdict.REGRESSION,
-        error=Error("Fail", "m" * 1_000_000),
+    result = synthetic.result(
+        "Round@22:a=1", Outcome.REJECTED, Verdict.REGRESSION, error=Error("Fail", "m" * 1_000_000)
     )
     run = decoded(payload_of([result], {"cpu": CPU}))
     assert run["details"][-1][0][1] == "m" * MESSAGE + "… [1,000,000 characters in the run file]"
@@ -168,16 +142,7 @@ def test_tensors_of_failing_results_come_first(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("harness.render.payload.TENSOR_CASES", 1)
     diff = Diff(1, 1, 2, (0,), "1.0", "2.0")
     results = [
-        Result(
-            "Round@22:case=a;X=float32[2]",
-            "Round",
-            "cpu",
-            Validity.VALID,
-            {},
-            Outcome.MISMATCH,
-            verdict,
-            diff=diff,
-        )
+        synthetic.result("Round@22:case=a;X=float32[2]", Outcome.MISMATCH, verdict, diff=diff)
         for verdict in (Verdict.EXPECTED, Verdict.REGRESSION)
     ]
     results[1] = msgspec.structs.replace(results[1], case="Round@22:case=b;X=float32[2]")
@@ -217,17 +182,7 @@ def test_error_and_bound_are_told_where_there_is_a_bound() -> None:
         Diff(None, 1, 2, (0,), "2 ± 0.1", "nan", None, 0.1),
     ]
     results = [
-        Result(
-            f"Exp@13:case={n}",
-            "Exp",
-            "cpu",
-            Validity.VALID,
-            {},
-            Outcome.MISMATCH,
-            Verdict.NEW,
-            placed_on="P",
-            diff=diff,
-        )
+        synthetic.result(f"Exp@13:case={n}", Outcome.MISMATCH, Verdict.NEW, diff=diff)
         for n, diff in enumerate(diffs)
     ]
     run = decoded(payload_of(results, {"cpu": CPU}))

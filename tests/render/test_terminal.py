@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from harness.model.case import Validity
-from harness.model.result import Diff, Result
+from harness.model.result import Diff
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.render.terminal import describe, render_terminal
@@ -70,14 +70,11 @@ def wide(number: int) -> Tables:
         *(f"Operator{n}" for n in range(30)),
     ]
     results = [
-        Result(
+        synthetic.result(
             f"{name}@13:case=a{n}",
-            name,
-            "cpu",
-            validity,
-            {"directml": level},
             outcome,
-            Verdict.EXPECTED,
+            validity=validity,
+            levels={"directml": level},
             placed_on=DML.provider,
         )
         for name in names[:number]
@@ -113,15 +110,12 @@ def test_no_name_is_broken(width: int, number: int) -> None:
 )
 def test_targets_that_do_not_fit_beside_each_other_are_summed(names: list[str]) -> None:
     results = [
-        Result(
+        synthetic.result(
             f"Operator{n}@13:case=a",
-            f"Operator{n}",
-            name,
-            Validity.VALID,
-            {"directml": "1_0"},
             Outcome.PASS,
-            Verdict.EXPECTED,
-            placed_on="P",
+            target=name,
+            operator=f"Operator{n}",
+            levels={"directml": "1_0"},
         )
         for n in range(13)
         for name in names
@@ -162,9 +156,7 @@ def test_case_ids_are_not_broken() -> None:
 )
 def test_an_error_is_told_with_its_bound(error: float | None, bound: float, said: str) -> None:
     diff = Diff(7, 1, 2, (0,), "2 ± 0.1", "2.25 (0x40100000)", error, bound)
-    result = Result(
-        "Exp@13:", "Exp", "cpu", Validity.VALID, {}, Outcome.MISMATCH, Verdict.NEW, placed_on="P", diff=diff
-    )
+    result = synthetic.result("Exp@13:", Outcome.MISMATCH, Verdict.NEW, diff=diff)
     assert (
         describe(result)
         == f"mismatch · 1 of 2 differ at [0]: expected 2 ± 0.1, actual 2.25 (0x40100000) · max 7 ULP · {said}"

@@ -110,7 +110,7 @@ def test_every_line_comes_back(tmp_path: Path) -> None:
     """Of results with every key, of one with none, of hundreds as a run has them, and of several groups of rows."""
     several = list(results(700, faults=0.3))
     run = write_results(
-        tmp_path / "run.jsonl", EVERY_KEY + several, {**header().targets, "gone": ABSENT}, entries=ENTRIES | {7: ENTRIES[3]}
+        tmp_path / "run.jsonl", EVERY_KEY + several, {**header().targets, "gone": ABSENT}, expectations=ENTRIES | {7: ENTRIES[3]}
     )  # fmt: skip
     written = read(run)
     assert read(columns_of(run)) == written
@@ -198,7 +198,7 @@ def test_reports_of_columns_beside_a_long_run(
         for result in explained(list(results(60, targets, faults=0.1)))
     ]
     found = list(map(_counted_apart, alike, range(len(alike))))
-    run = write_results(tmp_path / "run.jsonl", found, targets, entries=ENTRIES)
+    run = write_results(tmp_path / "run.jsonl", found, targets, expectations=ENTRIES)
     said = {}
     for beside in (False, True):
         if beside:
@@ -214,7 +214,7 @@ def test_reports_of_columns_beside_a_long_run(
 def test_the_inputs_of_an_id(tmp_path: Path) -> None:
     """What they say makes the facets that tables count by."""
     found = list(results(200, faults=0.3))
-    run = write_results(tmp_path / "run.jsonl", [_full(0), *found], entries={7: ENTRIES[3], **ENTRIES})
+    run = write_results(tmp_path / "run.jsonl", [_full(0), *found], expectations={7: ENTRIES[3], **ENTRIES})
     said = dict(rows(columns_of(run), 'SELECT "case", inputs FROM results'))
     assert said[_full(0).case] == "data=float8e4m3fn[n,n];indices=int64{;k=int32("
     alike: dict[object, Facets] = {}
@@ -515,7 +515,9 @@ def test_nothing_is_left_of_a_damaged_run(tmp_path: Path) -> None:
 
 
 def test_a_number_that_no_column_holds(tmp_path: Path) -> None:
-    run = write_results(tmp_path / "run.jsonl", [_full(0, function_nodes=2**64)], entries={7: ENTRIES[3]})
+    run = write_results(
+        tmp_path / "run.jsonl", [_full(0, function_nodes=2**64)], expectations={7: ENTRIES[3]}
+    )
     with pytest.raises(UsageError, match=r"x\.parquet: cannot be written: .* 18446744073709551616"):
         columns.write(RunReader(run), tmp_path / "x.parquet")
 
@@ -549,7 +551,7 @@ def _write_fixture() -> None:
     found = [*EVERY_KEY, *results(20, faults=0.3)]
     path = FIXTURES / f"version-{columns.VERSION}.jsonl"
     columns.write(
-        RunReader(write_results(path, found, entries={7: ENTRIES[3]})), path.with_suffix(".parquet")
+        RunReader(write_results(path, found, expectations={7: ENTRIES[3]})), path.with_suffix(".parquet")
     )
 
 

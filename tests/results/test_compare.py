@@ -13,7 +13,7 @@ import pytest
 from harness.commands.compare import RENDERINGS
 from harness.model.case import Validity
 from harness.model.errors import UsageError
-from harness.model.header import Asked, Header
+from harness.model.header import Asked
 from harness.model.result import (
     Diff,
     Error,
@@ -38,11 +38,11 @@ from harness.results.compare.tables import (
     said,
     summarize_comparison,
 )
-from harness.results.runfile import RunReader, RunWriter
+from harness.results.runfile import RunReader
 from tests import synthetic
 from tests.running import ROUND, complaint, harness, script_of
 from tests.sampled import one_of
-from tests.synthetic import ABSENT, CPU, DML, end_of
+from tests.synthetic import ABSENT, CPU, DML
 
 V, O = Validity, Outcome  # noqa: E741 - tables below stay readable
 
@@ -75,14 +75,12 @@ class Run:
         provider = placed or (self.targets[target].provider if ran else None)
         diff = Diff(ulp, 1, 4, (0,), "1.0", "2.0") if outcome in (O.MISMATCH, O.ORACLE_ERROR) else None
         self.results.append(
-            Result(
+            synthetic.result(
                 f"Round@22:case={case};X=float16[3]",
-                "Round",
-                target,
-                validity,
-                {"directml": "2_1"},
                 outcome,
                 Verdict.MISSING if outcome is O.UNAVAILABLE else Verdict.EXPECTED,
+                target=target,
+                validity=validity,
                 placed_on=provider,
                 error=None if ran or outcome is O.UNAVAILABLE else Error(error or "Fail", "because"),
                 diff=diff,
@@ -95,14 +93,16 @@ class Run:
 
     def write(self, *, whole: bool = True) -> Path:
         path = self.folder / f"{self.name}.jsonl"
-        hashes = {"specs": self.specs, "oracle": "bb"}
-        header = Header(1, self.name, "harness run", self.seed, hashes, self.targets, selection=self.asked)
-        with RunWriter(path, header) as writer:
-            for result in self.results:
-                writer.add(result)
-            if whole:
-                writer.add(end_of(self.results))
-        return path
+        return synthetic.write_results(
+            path,
+            self.results,
+            self.targets,
+            end=whole,
+            run_id=self.name,
+            seed=self.seed,
+            hashes={"specs": self.specs, "oracle": "bb"},
+            selection=self.asked,
+        )
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from harness.model.case import Validity
 from harness.model.header import Header
 from harness.model.result import NOT_EXPRESSIBLE, Error, Result
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome
 from harness.results.counted import read_tables
 from harness.results.cross_check import CheckedResult, CrossCheck, Suspect, checked_pair, compare
 from harness.results.runfile import RunReader
+from tests import synthetic
 from tests.results.test_columns import columns_of
 from tests.running import harness
 from tests.synthetic import write_results
@@ -38,10 +39,7 @@ def result(
     case: str = CASE,
     validity: Validity = VALID,
 ) -> Result:
-    placed = {"dml": DML, "directml": API}[target].provider if outcome is PASS else None
-    return Result(
-        case, "Round", target, validity, {}, outcome, Verdict.EXPECTED, placed_on=placed, output=output
-    )
+    return synthetic.result(case, outcome, target=target, validity=validity, output=output)
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,7 @@ ENTRIES = {
 def result(case: str, outcome: Outcome, entry: int | None = None, *, target: str = "cpu") -> Result:
     validity = Validity.INVALID if outcome is Outcome.ACCEPTED_INVALID else Validity.VALID
     verdict = Verdict.EXPECTED if entry is not None else Verdict.REGRESSION
-    found = Result(
-        case, case.partition("@")[0], target, validity, {"directml": "2_1"}, outcome, verdict, "run", "P"
-    )
+    found = synthetic.result(case, outcome, verdict, target=target, validity=validity)
     return found if entry is None else msgspec.structs.replace(found, expectation=entry)
 
 

@@ -14,7 +14,6 @@ import pytest
 from harness.model.case import Validity
 from harness.model.errors import UsageError
 from harness.model.header import Expectation, Header, in_another_order
-from harness.model.result import Result
 from harness.model.verdict import DEFECTS, Outcome, Reading, Verdict
 from harness.render.foreign import render_ctrf, render_junit
 from harness.render.html import render_html
@@ -23,7 +22,7 @@ from harness.render.report import render_markdown
 from harness.results.counted import read_tables
 from harness.results.known_deviations import in_words
 from harness.results.report import Report
-from harness.results.runfile import RunReader, RunWriter
+from harness.results.runfile import RunReader
 from harness.results.summary import summarize
 from harness.results.tables import tabulate
 from harness.specs.expectations.expectations import load_expectations
@@ -272,12 +271,8 @@ def test_a_shard_with_expectations_in_another_order(runs: Path, tmp_path: Path) 
 
 
 def test_an_entry_that_the_header_lacks_is_damage(tmp_path: Path) -> None:
-    header = msgspec.structs.replace(synthetic.header(), expectations=synthetic.ENTRIES)
-    result = Result(
-        "Round@22:a=1", "Round", "cpu", Validity.VALID, {}, Outcome.CRASH, Verdict.EXPECTED, expectation=4
-    )
-    with RunWriter(tmp_path / "run.jsonl", header) as writer:
-        writer.add(result)
+    result = synthetic.result("Round@22:a=1", Outcome.CRASH, expectation=4)
+    synthetic.write_results(tmp_path / "run.jsonl", [result], expectations=synthetic.ENTRIES)
     with pytest.raises(
         UsageError, match=r"run.jsonl:2: damaged run file: expectation 4 is not in the header"
     ):
@@ -322,16 +317,7 @@ def test_rows_and_their_sums(run: Path) -> None:
 
 def test_unspecified_cases_of_an_entry_are_not_judged() -> None:
     header = msgspec.structs.replace(synthetic.header(), expectations={7: synthetic.ENTRIES[7]})
-    result = Result(
-        "Round@22:a=1",
-        "Round",
-        "cpu",
-        Validity.UNSPECIFIED,
-        {},
-        Outcome.MISMATCH,
-        Verdict.EXPECTED,
-        expectation=7,
-    )
+    result = synthetic.result("Round@22:a=1", Outcome.MISMATCH, validity=Validity.UNSPECIFIED, expectation=7)
     tables = tabulate(header, [result], None)
     assert [row.results for row in tables.deviations.rows(pending=False)] == [1]
     assert tables.deviations.remarks(Report(tables).known) == [

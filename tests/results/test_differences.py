@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from harness.model.case import Validity
 from harness.model.facets import facets
-from harness.model.result import Result
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome
 from harness.results.tables import Differences
+from tests import synthetic
 
 A = "Gather@13:sweep=a;data=float32[2,3];indices=int64[1]"
 B = "Gather@11:sweep=a;data=int8[2];indices=int32[1]"
@@ -14,10 +13,7 @@ C = "Gather@13:sweep=a;data=bool[2];indices=int64[1]"
 def collected(*given: tuple[str, str, Outcome]) -> Differences:
     differences = Differences(("cpu", "dml", "old"))
     for case, target, outcome in given:
-        placed = "P" if outcome is Outcome.PASS else None
-        result = Result(
-            case, "Gather", target, Validity.VALID, {}, outcome, Verdict.EXPECTED, placed_on=placed
-        )
+        result = synthetic.result(case, outcome, target=target)
         differences.add(result, facets(case), "2_1")
     return differences
 

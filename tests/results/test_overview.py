@@ -40,19 +40,7 @@ def result(
     outcome, verdict = (
         (Outcome.PASS, Verdict.EXPECTED) if diff is None else (Outcome.MISMATCH, Verdict.REGRESSION)
     )
-    found = Result(
-        case,
-        case.partition("@")[0],
-        target,
-        Validity.VALID,
-        {"directml": "2_1"},
-        outcome,
-        verdict,
-        "compare",
-        "P",
-        None,
-        diff,
-    )
+    found = synthetic.result(case, outcome, verdict, target=target, diff=diff)
     return found if near is None else msgspec.structs.replace(found, accuracy=near)
 
 

@@ -157,14 +157,13 @@ def _results(target: str, provider: str) -> list[Result]:
     placed = {Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.ORACLE_ERROR}
     found = []
     for kind, (number, validity, outcome, verdict, more) in enumerate(kinds):
-        result = Result(
+        result = synthetic.result(
             "",
-            "",
-            target,
-            validity,
-            {"directml": "2_1"},
             outcome,
             verdict,
+            target=target,
+            operator="",
+            validity=validity,
             placed_on=provider if outcome in placed else None,
             diff=diff if outcome in (Outcome.MISMATCH, Outcome.ORACLE_ERROR) else None,
             error=None if outcome in placed else Error("Fail", "it failed"),
@@ -183,14 +182,14 @@ def _absent(result: Result) -> Result:
     """The same case where its target is not available; what the API has no words for stays so."""
     if result.error is not None and result.error.class_ == NOT_EXPRESSIBLE:
         return msgspec.structs.replace(result, target="dml@windows")
-    return Result(
+    return synthetic.result(
         result.case,
-        result.operator,
-        "dml@windows",
-        result.validity,
-        result.levels,
         Outcome.UNAVAILABLE,
         Verdict.MISSING,
+        target="dml@windows",
+        operator=result.operator,
+        validity=result.validity,
+        levels=result.levels,
     )
 
 
@@ -199,7 +198,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cpu = _results("cpu", CPU.provider)
     results = [*cpu, *_results("dml", DML.provider), *map(_absent, cpu)]
     path = tmp_path_factory.mktemp("readings") / "run.jsonl"
-    return synthetic.write_results(path, results, TARGETS, entries=ENTRIES)
+    return synthetic.write_results(path, results, TARGETS, expectations=ENTRIES)
 
 
 EXPECTED = {
@@ -390,7 +389,7 @@ def test_no_cross_stands_in_a_green_run(tmp_path: Path) -> None:
     outside = msgspec.structs.replace(results[33], accuracy=Accuracy(5.0, 9.0, 0, 4))
     assert outside.outcome is Outcome.MISMATCH
     path = synthetic.write_results(
-        tmp_path / "run.jsonl", [*results[:33], outside, *results[34:]], {"cpu": CPU}, entries=ENTRIES
+        tmp_path / "run.jsonl", [*results[:33], outside, *results[34:]], {"cpu": CPU}, expectations=ENTRIES
     )
     report = Report(read_tables(RunReader(path)))
     assert report.summary.tone == "good"

@@ -3,8 +3,9 @@ from __future__ import annotations
 from harness.model.case import Validity
 from harness.model.query import Query
 from harness.model.result import NOT_EXPRESSIBLE, Error, Result
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome
 from harness.results.requirements import ObservedResult, Rules, by_origin, rules
+from tests import synthetic
 from tests.plans import DEEPEST, plan_of
 
 
@@ -52,8 +53,7 @@ def test_every_literal_case_of_the_api_breaks_or_keeps_a_named_sentence() -> Non
 def result(case: str, outcome: Outcome, validity: Validity) -> Result:
     classes = {Outcome.REJECTED: "CreateOperator E_INVALIDARG", Outcome.NOT_RUN: NOT_EXPRESSIBLE}
     error = Error(classes[outcome], "x") if outcome in classes else None
-    placed = "DirectML" if outcome is Outcome.PASS else None
-    return Result(case, "Round", "directml", validity, {}, outcome, Verdict.EXPECTED, "load", placed, error)
+    return synthetic.result(case, outcome, target="directml", validity=validity, stage="load", error=error)
 
 
 def test_both_sides_are_counted_with_stage_and_hresult() -> None:

@@ -13,12 +13,11 @@ import msgspec
 import pytest
 
 from harness.model.case import Validity
-from harness.model.result import Error, Result
 from harness.model.result_key import case_anchor
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Reading, Verdict
 from harness.results.counted import read_tables
-from harness.results.runfile import RunReader, RunWriter
+from harness.results.runfile import RunReader
 from tests import many, synthetic
 from tests.golden import check_golden
 from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_run
@@ -180,17 +179,8 @@ def test_addresses_stay_when_a_case_conforms_again(tmp_path: Path) -> None:
 def test_hostile_names_stay_text_and_within_the_folder(tmp_path: Path) -> None:
     names = [*HOSTILE, "../../out", "abs", "Abs", "a/b"]
     results = [
-        Result(
-            f"{name}@22:case={n};{name}",
-            name,
-            f"cpu,{n % 2}/../x",
-            Validity.VALID,
-            {"directml": name},
-            Outcome.REJECTED,
-            Verdict.REGRESSION,
-            error=Error(name, name * 2_000),
-        )
-        for n, name in enumerate(names)
+        msgspec.structs.replace(result, target=f"cpu,{n % 2}/../x")
+        for n, result in enumerate(synthetic.hostile_results(names, 2_000))
     ]
     targets = {f"cpu,{n}/../x": TargetInfo("CPUExecutionProvider", adapter=HOSTILE[0]) for n in (0, 1)}
     synthetic.write_results(tmp_path / "run.jsonl", results, targets)
@@ -315,12 +305,9 @@ def test_judgements_against_a_baseline(tmp_path: Path) -> None:
     """An improvement turns a run red where an expectation is wrong by it, not against an earlier run."""
     path = write_run(tmp_path / "runs", 1, {CASE: "p"})
     (only,) = RunReader(path)
-    header = RunReader(path).header
     for expected, verdict in ((True, Verdict.IMPROVEMENT), (False, Verdict.EXPECTED)):
         result = msgspec.structs.replace(only, verdict=verdict)
-        with RunWriter(path, header) as writer:
-            writer.add(result)
-            writer.add(synthetic.end_of([result]))
+        synthetic.write_results(path, [result], RunReader(path).header.targets)
         page = make(tmp_path / "site", path) / "operators" / "GatherND.html"
         assert (case_anchor(CASE) in read_links(page).ids) is expected
 
@@ -367,14 +354,10 @@ def test_a_hundred_operators_in_twenty_runs_stay_below_20_mib(tmp_path: Path) ->
             name: msgspec.structs.replace(info, onnxruntime=f"1.{day}.0")
             for name, info in many.TARGETS.items()
         }
-        header = msgspec.structs.replace(synthetic.header(targets), run_id=f"202601{day:02}T030405Z-7")
         folder = tmp_path / "runs" / f"{day:02}"
         folder.mkdir(parents=True)
-        with RunWriter(folder / "run.jsonl", header) as writer:
-            found = list(many.results(100, 60, seed=day))
-            for result in found:
-                writer.add(result)
-            writer.add(synthetic.end_of(found))
+        found = list(many.results(100, 60, seed=day))
+        synthetic.write_results(folder / "run.jsonl", found, targets, run_id=f"202601{day:02}T030405Z-7")
     site = make(tmp_path / "site", tmp_path / "runs")
     assert len(list((site / "operators").iterdir())) == 100
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())

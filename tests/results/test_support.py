@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model.case import BEYOND, Validity
-from harness.model.result import Result
-from harness.model.verdict import Outcome, Verdict
+from harness.model.case import BEYOND
+from harness.model.verdict import Outcome
 from harness.results.support import Support, support
 from harness.results.tables import tabulate
 from tests import synthetic
@@ -19,12 +18,9 @@ INT64 = "GatherND@13:sweep=a;data=int64[2];indices=int64[1]"
 def rows(*given: tuple[str, str, str, Outcome]) -> list[Support]:
     targets = {"cpu": CPU, "dml": DML}
     results = [
-        Result(
-            case, "GatherND", target, Validity.VALID, {"directml": level}, outcome, Verdict.EXPECTED,
-            placed_on=targets[target].provider if outcome is Outcome.PASS else None,
-        )
+        synthetic.result(case, outcome, target=target, levels={"directml": level})
         for case, target, level, outcome in given
-    ]  # fmt: skip
+    ]
     return support(tabulate(synthetic.header(targets), results, synthetic.end_of(results)))
 
 

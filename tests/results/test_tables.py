@@ -30,8 +30,7 @@ def result(
     case: str = CASE,
     target: str = "cpu",
 ) -> Result:
-    placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
-    return Result(case, "Round", target, validity, {"directml": "2_1"}, outcome, verdict, placed_on=placed)
+    return synthetic.result(case, outcome, verdict, target=target, validity=validity)
 
 
 def table(*results: Result) -> Tables:
@@ -122,16 +121,7 @@ def test_attention_keeps_what_must_be_read_and_counts_the_rest() -> None:
 
 
 def test_a_kept_message_is_short() -> None:
-    long = Result(
-        CASE,
-        "Round",
-        "cpu",
-        Validity.VALID,
-        {},
-        Outcome.REJECTED,
-        Verdict.REGRESSION,
-        error=Error("Fail", "x" * 1_000_000),
-    )
+    long = synthetic.result(CASE, Outcome.REJECTED, Verdict.REGRESSION, error=Error("Fail", "x" * 1_000_000))
     kept = table(long).unexpected.results[Verdict.REGRESSION][0]
     assert kept.error is not None
     assert kept.error.message == "x" * MESSAGE_LIMIT + "… [1,000,000 characters in the run file]"
@@ -167,12 +157,8 @@ def test_what_the_devices_level_allows() -> None:
 
 def test_a_level_that_no_table_names_gets_a_column() -> None:
     tables = Tables(synthetic.header({"cpu": CPU}))
-    tables.add(
-        Result(
-            CASE, "Round", "cpu", Validity.VALID, {"directml": "6_4"}, Outcome.UNSUPPORTED, Verdict.EXPECTED
-        )
-    )
-    tables.add(Result(CASE, "Round", "cpu", Validity.VALID, {}, Outcome.UNSUPPORTED, Verdict.EXPECTED))
+    tables.add(synthetic.result(CASE, Outcome.UNSUPPORTED, levels={"directml": "6_4"}))
+    tables.add(synthetic.result(CASE, Outcome.UNSUPPORTED, levels={}))
     tables.finish(None)
     assert levels(tables) == ["2_1", "3_0", "6_4", "beyond"]
     assert tables.tally(level="beyond").selected == 1

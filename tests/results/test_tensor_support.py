@@ -5,10 +5,11 @@ import pytest
 from harness.model.case import Validity
 from harness.model.header import Header
 from harness.model.reference.feature_levels import documented_tensor, tensors_documented
-from harness.model.result import Error, Result
+from harness.model.result import Error
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome
 from harness.results.tensor_support import DATA_TYPES, RANKS, Status, SupportCell, SupportKey, TensorSupport
+from tests import synthetic
 
 REFUSED = Error("CreateOperator E_INVALIDARG")
 
@@ -20,20 +21,9 @@ def collected(
     support = TensorSupport(Header(1, "r", "", 0, {}, {"directml": info}))
     for number, (call, outcome, validity) in enumerate(given):
         error = REFUSED if outcome is Outcome.REJECTED else None
-        placed = "DirectML" if outcome is Outcome.PASS else None
         support.add(
-            Result(
-                f"c{number}",
-                "O",
-                "directml",
-                validity,
-                {},
-                outcome,
-                Verdict.EXPECTED,
-                "load",
-                placed,
-                error,
-                call=call,
+            synthetic.result(
+                f"c{number}", outcome, target="directml", validity=validity, error=error, call=call
             )
         )
     return {cell.key: cell for cell in support.cells("directml")}

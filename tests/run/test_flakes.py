@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.model.case import Validity
-from harness.model.result import Repeats, Result
+from harness.model.result import Repeats
 from harness.model.verdict import Outcome, Verdict
 from harness.render.html import render_html
 from harness.render.terminal import repeated
 from harness.results.runfile import RunReader
+from tests import synthetic
 from tests.running import ROUND, Ended, harness, results_of
 
 pytestmark = pytest.mark.skipif(
@@ -166,15 +166,7 @@ def test_a_run_with_repeats_can_be_resumed_compared_and_merged(tmp_path: Path) -
 
 
 def test_what_is_said_of_repeats() -> None:
-    result = Result(
-        "Round@22:case=a;X=float32[1]",
-        "Round",
-        "cpu",
-        Validity.VALID,
-        {},
-        Outcome.MISMATCH,
-        Verdict.REGRESSION,
-    )
+    result = synthetic.result("Round@22:case=a;X=float32[1]", Outcome.MISMATCH, Verdict.REGRESSION)
     assert (repeated(result), result.flaky) == ("", False)
     always = msgspec.structs.replace(result, repeats=Repeats(3, 3, {"mismatch": 3}))
     assert (repeated(always), always.flaky) == ("failed 3 of 3 repeats", False)

@@ -9,17 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.model.case import BEYOND, Validity
-from harness.model.header import Header
+from harness.model.case import BEYOND
 from harness.model.result import Diff, Result
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome
 from harness.render.csv_tables import render_case_csv
 from harness.render.payload import Payload
 from harness.render.terminal import describe
 from harness.results.compare.comparison import Change
 from harness.results.compare.joined import compare_runs
 from harness.results.compare.tables import placed_on, said
-from harness.results.runfile import RunReader, RunWriter
+from harness.results.runfile import RunReader
 from harness.results.support import support
 from harness.results.tables import tabulate
 from tests import synthetic
@@ -29,27 +28,18 @@ CASE = "Mish@18:case=a;X=float16[3]"
 
 
 def ran(nodes: int | None = 3, outcome: Outcome = Outcome.PASS, target: str = "cpu") -> Result:
-    return Result(
+    return synthetic.result(
         CASE,
-        "Mish",
-        target,
-        Validity.VALID,
-        {"directml": BEYOND},
         outcome,
-        Verdict.EXPECTED,
-        "compare",
-        (CPU if target == "cpu" else DML).provider,
+        target=target,
+        levels={"directml": BEYOND},
         diff=Diff(1, 1, 3, (0,), "1", "2") if outcome is Outcome.MISMATCH else None,
         function_nodes=msgspec.UNSET if nodes is None else nodes,
     )
 
 
 def written(folder: Path, name: str, result: Result) -> Path:
-    header = Header(1, name, "harness run", 0, {"specs": "0"}, {"cpu": CPU})
-    with RunWriter(folder / name, header) as writer:
-        writer.add(result)
-        writer.add(synthetic.end_of([result]))
-    return folder / name
+    return synthetic.write_results(folder / name, [result], {"cpu": CPU}, run_id=name)
 
 
 def test_a_line_says_of_how_many_nodes() -> None:

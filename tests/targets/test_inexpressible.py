@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.model.case import Validity
 from harness.model.header import End, Header
 from harness.model.result import Error, Result, inexpressible
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome
 from harness.render.foreign import render_junit
 from harness.render.payload import meaning
 from harness.render.report import render_markdown
 from harness.results.compare.joined import compare_runs
 from harness.results.report import Report
-from harness.results.runfile import RunReader, RunWriter
+from harness.results.runfile import RunReader
 from harness.results.summary import summarize
 from harness.results.tables import Tables, tabulate
 from harness.run.resume import Earlier
+from tests import synthetic
 from tests.running import ROUND, harness, lines_of
 
 CPU = TargetInfo("CPUExecutionProvider")
@@ -29,27 +29,8 @@ B = "Round@22:case=b;X=float32[1];api=directml"
 def results() -> list[Result]:
     error = Error("NotExpressible", "a call of DirectML's own API, which no ONNX graph expresses")
     return [
-        Result(
-            A,
-            "Round",
-            "cpu",
-            Validity.VALID,
-            {"directml": "2_1"},
-            Outcome.PASS,
-            Verdict.EXPECTED,
-            "compare",
-            CPU.provider,
-        ),
-        Result(
-            B,
-            "Round",
-            "cpu",
-            Validity.VALID,
-            {"directml": "2_1"},
-            Outcome.NOT_RUN,
-            Verdict.EXPECTED,
-            error=error,
-        ),
+        synthetic.result(A, Outcome.PASS),
+        synthetic.result(B, Outcome.NOT_RUN, error=error),
     ]
 
 
@@ -68,16 +49,7 @@ def not_asked() -> Result:
     """An opset that the release does not load: expected not to run, like the other, but the case itself can
     be asked."""
     error = Error("UnknownVersionError", "opset 22 is not known")
-    return Result(
-        "Round@22:case=c;X=float32[1]",
-        "Round",
-        "cpu",
-        Validity.VALID,
-        {"directml": "2_1"},
-        Outcome.NOT_RUN,
-        Verdict.EXPECTED,
-        error=error,
-    )
+    return synthetic.result("Round@22:case=c;X=float32[1]", Outcome.NOT_RUN, error=error)
 
 
 def test_what_a_release_cannot_be_asked_stays_in_the_rate() -> None:
@@ -118,11 +90,8 @@ def test_other_formats_say_skipped() -> None:
     assert meaning(not_asked()) == "not supported"
 
 
-def write(folder: Path, header: Header = HEADER) -> Path:
-    with RunWriter(folder / "run.jsonl", header) as run:
-        for result in results():
-            run.add(result)
-    return folder / "run.jsonl"
+def write(folder: Path) -> Path:
+    return synthetic.write_results(folder / "run.jsonl", results(), {"cpu": CPU}, end=False)
 
 
 def test_junit_skips_it(tmp_path: Path) -> None:

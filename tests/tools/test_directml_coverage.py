@@ -6,15 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from harness.model.case import Validity
-from harness.model.header import Header
 from harness.model.reference.directml import operator_names
 from harness.model.result import Error, Result
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
-from harness.results.runfile import RunWriter
-from tests.synthetic import end_of
+from harness.model.verdict import Outcome
+from tests import synthetic
 from tools import directml_cells, directml_coverage
 from tools.directml_cells import CoverageCell, CoverageKey, cells, measure, read_cells, registrations
 from tools.directml_coverage import CELLS, CONTRADICTIONS, page
@@ -40,13 +39,15 @@ def result(
     case: str, target: str, outcome: Outcome, level: str, call: str | None, validity: Validity
 ) -> Result:
     error = None if outcome is Outcome.PASS else Error("Fail")
-    placed = TARGETS[target].provider if outcome is Outcome.PASS else None
-    made = Result(
-        case, case.partition("@")[0], target, validity, {"directml": level}, outcome, Verdict.EXPECTED, "run", placed, error
-    )  # fmt: skip
-    if call is not None:
-        made = Result(*(getattr(made, name) for name in made.__struct_fields__[:10]), call=call)
-    return made
+    return synthetic.result(
+        case,
+        outcome,
+        target=target,
+        validity=validity,
+        levels={"directml": level},
+        error=error,
+        call=UNSET if call is None else call,
+    )
 
 
 @pytest.fixture
@@ -55,12 +56,7 @@ def run(tmp_path: Path) -> Path:
         *(result(*each, Validity.VALID) for each in OUTCOMES),
         result(*INVALID, Validity.INVALID),
     ]
-    path = tmp_path / "run.jsonl"
-    with RunWriter(path, Header(1, "r", "", 0, {}, TARGETS, {})) as writer:
-        for each in results:
-            writer.add(each)
-        writer.close(end_of(results))
-    return path
+    return synthetic.write_results(tmp_path / "run.jsonl", results, TARGETS, run_id="r")
 
 
 def test_valid_cases_with_elements_count_by_the_call_or_the_only_operator(run: Path) -> None:
@@ -160,9 +156,6 @@ def test_bad_input_is_one_line(tmp_path: Path, run: Path, capsys: pytest.Capture
     )
     assert directml_cells.main([]) == 2
     assert capsys.readouterr().err == "harness: write: python -m tools.directml_cells RUN…\n"
-    with RunWriter(
-        cpu := tmp_path / "cpu.jsonl", Header(1, "r", "", 0, {}, {"cpu": TARGETS["cpu"]}, {})
-    ) as writer:
-        writer.close(end_of([]))
+    cpu = synthetic.write_results(tmp_path / "cpu.jsonl", [], {"cpu": TARGETS["cpu"]})
     assert directml_cells.main([str(cpu)]) == 2
     assert "give a run of `dml` and `directml`" in capsys.readouterr().err

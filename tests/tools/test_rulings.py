@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from harness.model.case import Validity
-from harness.model.header import Header, Origin
+from harness.model.header import Origin
 from harness.model.result import Diff, Error, Result
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
-from harness.results.runfile import RunWriter
-from tests.synthetic import end_of
+from harness.model.verdict import Outcome
+from tests import synthetic
 from tools.rulings import Answers, main, page
 
 CPU = TargetInfo("CPUExecutionProvider", onnxruntime="1.31.1")
@@ -21,37 +20,24 @@ ORIGINS = {
 }
 
 
-def result(case: str, target: str, provider: str, validity: Validity, outcome: Outcome) -> Result:
+def result(case: str, target: str, validity: Validity, outcome: Outcome) -> Result:
     diff = Diff(1, 1, 1, (0,), "0", "1") if outcome is Outcome.MISMATCH else None
     error = Error("NotPlaced") if outcome is Outcome.NOT_PLACED else None
-    operator = case.partition("@")[0]
-    return Result(
+    return synthetic.result(
         case,
-        operator,
-        target,
-        validity,
-        {},
         outcome,
-        Verdict.EXPECTED,
-        "run",
-        None if error else provider,
-        error,
-        diff,
+        target=target,
+        validity=validity,
+        error=error,
+        diff=diff,
     )
 
 
 def run(folder: Path, target: str, info: TargetInfo, outcomes: dict[str, Outcome]) -> Path:
-    results = [
-        result(case, target, info.provider, Validity.UNSPECIFIED, outcome)
-        for case, outcome in outcomes.items()
-    ]
-    valid = result("Clip@13:case=valid", target, info.provider, Validity.VALID, Outcome.PASS)
+    results = [result(case, target, Validity.UNSPECIFIED, outcome) for case, outcome in outcomes.items()]
+    valid = result("Clip@13:case=valid", target, Validity.VALID, Outcome.PASS)
     path = folder / f"{target}.jsonl"
-    with RunWriter(path, Header(1, "r", "", 0, {}, {target: info}, ORIGINS)) as writer:
-        for each in (valid, *results):
-            writer.add(each)
-        writer.close(end_of([valid, *results]))
-    return path
+    return synthetic.write_results(path, [valid, *results], {target: info}, run_id="r", origins=ORIGINS)
 
 
 @pytest.fixture
