@@ -1,4 +1,4 @@
-"""The lines of a run file: what cannot be represented, and the published JSON Schema."""
+"""The published JSON Schema of the lines of a run file."""
 
 from __future__ import annotations
 
@@ -7,66 +7,13 @@ from pathlib import Path
 
 import jsonschema
 import msgspec
-import pytest
 
-from harness.model.case import Validity
 from harness.model.header import End, Header
-from harness.model.result import Result
 from harness.model.run_schema import run_json_schema
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict
+from tests import synthetic
 
 _SCHEMA = Path(__file__).parents[2] / "docs" / "run.schema.json"
-_RESULT_KEYS = [
-    *(
-        "type",
-        "case",
-        "operator",
-        "target",
-        "validity",
-        "levels",
-        "outcome",
-        "verdict",
-        "stage",
-        "placed_on",
-        "error",
-        "diff",
-        "seconds",
-    ),
-]
-
-
-def _result(outcome: Outcome, placed_on: str | None) -> Result:
-    return Result(
-        case="Round@11:case=a;X=float32[1]",
-        operator="Round",
-        target="cpu",
-        validity=Validity.VALID,
-        levels={"directml": "2_1"},
-        outcome=outcome,
-        verdict=Verdict.EXPECTED,
-        placed_on=placed_on,
-    )
-
-
-def test_a_pass_without_a_proven_provider_cannot_be_made() -> None:
-    with pytest.raises(ValueError, match="proven provider"):
-        _result(Outcome.PASS, None)
-    assert _result(Outcome.REJECTED, None).placed_on is None
-
-
-def test_a_pass_without_a_proven_provider_cannot_be_read() -> None:
-    line = msgspec.json.encode(_result(Outcome.PASS, "CPUExecutionProvider")).replace(
-        b'"CPUExecutionProvider"', b"null"
-    )
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(line, type=Result)
-
-
-def test_a_result_has_exactly_the_published_keys() -> None:
-    assert (
-        list(json.loads(msgspec.json.encode(_result(Outcome.PASS, "CPUExecutionProvider")))) == _RESULT_KEYS
-    )
 
 
 def test_the_checked_in_schema_is_fresh() -> None:
@@ -80,7 +27,7 @@ def test_lines_satisfy_the_schema() -> None:
     header = Header(1, "id", "harness run", 0, {"specs": "0"}, {"cpu": TargetInfo("CPUExecutionProvider")})
     for record in (
         header,
-        _result(Outcome.PASS, "CPUExecutionProvider"),
+        synthetic.result("Round@11:case=a;X=float32[1]"),
         End(1, 1, {}, {"pass": 1}, {"expected": 1}),
     ):
         validator.validate(json.loads(msgspec.json.encode(record)))

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.case import Validity
 from harness.model.errors import HarnessFault, UsageError
 from harness.model.header import End, Header
 from harness.model.result import Diff, Error, Result
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunReader, RunWriter
+from tests import synthetic
 
 HEADER = Header(
     1, "20260101T000000Z", "harness run", 0, {"specs": "a"}, {"cpu": TargetInfo("CPUExecutionProvider")}
@@ -25,18 +25,8 @@ END = End(3, 3, {}, {"pass": 1, "mismatch": 1, "rejected": 1}, {"expected": 1, "
 
 
 def result(number: int, outcome: Outcome = Outcome.PASS, **changes: object) -> Result:
-    fields = {} if outcome is Outcome.REJECTED else {"placed_on": "CPUExecutionProvider"}
     verdict = Verdict.EXPECTED if outcome is Outcome.PASS else Verdict.REGRESSION
-    return Result(
-        f"Round@22:case=n{number}",
-        "Round",
-        "cpu",
-        Validity.VALID,
-        {"directml": "2_1"},
-        outcome,
-        verdict,
-        **{**fields, **changes},
-    )  # type: ignore[arg-type]
+    return synthetic.result(f"Round@22:case=n{number}", outcome, verdict, **changes)
 
 
 RESULTS = [
@@ -45,7 +35,6 @@ RESULTS = [
         1,
         Outcome.MISMATCH,
         diff=Diff(1, 1, 4, (2,), "1.0 (0x3f800000)", "2.0 (0x40000000)"),
-        stage="compare",
         seconds=0.5,
     ),
     result(2, Outcome.REJECTED, error=Error("Fail", "two\nlines, \u00e9"), stage="load"),
@@ -78,22 +67,8 @@ def test_keys_of_a_line(path: Path) -> None:
     write(path)
     header, first, second, third, end = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     assert set(header) == {"type", "schema", "run_id", "command", "seed", "hashes", "targets"}
-    keys = {
-        "type",
-        "case",
-        "operator",
-        "target",
-        "validity",
-        "levels",
-        "outcome",
-        "verdict",
-        "stage",
-        "placed_on",
-        "error",
-        "diff",
-        "seconds",
-    }
-    assert set(first) == set(second) == set(third) == keys
+    keys = "type case operator target validity levels outcome verdict stage placed_on error diff seconds"
+    assert list(first) == list(second) == list(third) == keys.split()
     assert [one["type"] for one in (header, first, end)] == ["run", "result", "end"]
     assert third["error"] == {"class": "Fail", "message": "two\nlines, \u00e9"}
     assert set(second["diff"]) == {"max_ulp", "differing", "total", "first_index", "expected", "actual"}
