@@ -5,52 +5,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from harness.model.case import Tensor, Validity
+from harness.model.case import Tensor
 from harness.model.diff import compare
 from harness.model.dtypes import Array
-from harness.operators import OPERATORS
 from harness.operators.base import Call
-from harness.specs.expand import expand
-from harness.specs.reading.load import default_folder, load_specs
-from harness.specs.sweeps.calls import call_of, case_inputs
+from tests.mutants.any_operator import Sample, samples
 from tests.sampled import one_of
 
 Kernel = Callable[[Call, Array, str], Array]
 """Takes a call, its input and the mistake to make, of which "" is none."""
 
-_MOST = 1_100
-"""Cases with more elements are left out: what is wrong shows in smaller ones."""
 _LIMIT = 2_000
 """Nothing is skipped beyond so many items, which no row has."""
 
 
 @cache
-def cases(name: str) -> tuple[tuple[str, Call, Array, Any], ...]:
-    """Return the valid cases of a spec with their input and what is expected."""
-    plan = expand(load_specs((default_folder() / f"{name}.yaml",)))
-    found = []
-    for case in plan.cases(valid=True):
-        call = call_of(case)
-        if case.validity is Validity.VALID and np.prod(call.first.shape) <= _MOST:
-            (tensor,) = case_inputs(call, case, 0)
-            expected = OPERATORS[name].oracle(call, {"X": tensor}, "opencl")[0]
-            found.append((case.id, call, tensor.array, expected))
-    return tuple(found)
+def cases(name: str) -> list[Sample]:
+    return samples(name, 1_100)
 
 
 def red(name: str, kernel: Kernel, mistake: str) -> Iterator[str]:
     """Yield the cases that a kernel gets wrong."""
-    for case, call, x, expected in cases(name):
+    for sample in cases(name):
+        (expected,) = sample.expected
         with np.errstate(all="ignore"):
-            actual = Tensor(expected.dtype, kernel(call, x, mistake))
+            actual = Tensor(expected.dtype, kernel(sample.call, sample.arrays["X"], mistake))
         if compare(expected, actual).diff is not None:
-            yield case
+            yield sample.case.id
 
 
 def changed(text: str, action: str, mistake: str) -> str:
@@ -276,6 +263,4 @@ def test_a_right_kernel_turns_nothing_red(name: str) -> None:
     ),
 )
 def test_a_mistake_turns_two_cases_red(name: str, mistake: str) -> None:
-    found = red(name, KERNELS[name], mistake)
-    assert next(found, None) is not None
-    assert next(found, None) is not None
+    assert len(list(islice(red(name, KERNELS[name], mistake), 2))) == 2

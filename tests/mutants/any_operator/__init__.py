@@ -23,7 +23,7 @@ from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs, own_spec
 from harness.specs.sweeps.calls import call_of, case_inputs
 
-_MOST = 4_000
+MOST = 4_000
 """Cases with more elements are left out: what is wrong shows in smaller ones."""
 
 
@@ -64,15 +64,15 @@ class AnyMistake(Protocol):
         ...
 
 
-def samples(name: str) -> list[Sample]:
-    """Return the valid cases of an operator's own spec, those with small inputs."""
+def samples(name: str, most: int = MOST) -> list[Sample]:
+    """Return the valid cases of an operator's own spec, those whose inputs have at most so many elements."""
     plan = expand(load_specs((own_spec(name),)))
     return [
         Sample(case, call_of(case))
         for case in plan.cases(valid=True)
         if case.validity is Validity.VALID
         and case.directml is None
-        and sum(int(np.prod(spec.shape)) for spec in case.inputs) <= _MOST
+        and sum(int(np.prod(spec.shape)) for spec in case.inputs) <= most
     ]
 
 
