@@ -27,6 +27,12 @@ from tests.sampled import one_of
 RANDOM = np.random.default_rng(28)
 
 
+@pytest.fixture(autouse=True)
+def _own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test draws does not depend on the tests before it."""
+    monkeypatch.setitem(globals(), "RANDOM", np.random.default_rng(28))
+
+
 def asked(
     name: str, inputs: Mapping[str, Any], attributes: Mapping[str, Value], outputs: int = 1
 ) -> tuple[Expected, ...]:
@@ -448,16 +454,15 @@ def test_distances_and_inverses() -> None:
     assert np.abs(nearest(found).array.astype(float) @ x - np.eye(5)).max() < 1e-6
 
 
-def test_pytorch_where_it_is_installed() -> None:
-    torch = pytest.importorskip("torch")
+def test_attention_of_several_heads_in_a_batch() -> None:
     q, k, v = (numbers(2, 5, 8) for _ in range(3))
-    by_heads = [
-        torch.tensor(each, dtype=torch.float64).reshape(2, 5, 2, 4).transpose(1, 2) for each in (q, k, v)
-    ]
-    wanted = torch.nn.functional.scaled_dot_product_attention(*by_heads).transpose(1, 2).reshape(2, 5, 8)
-    holds(
-        asked("MultiHeadAttention", {"query": q, "key": k, "value": v}, {"num_heads": 2})[0], wanted.numpy()
-    )
+    wanted = np.zeros((2, 5, 8))
+    for batch, token, head in np.ndindex(2, 5, 2):
+        at = slice(4 * head, 4 * head + 4)
+        wanted[batch, token, at] = attended(
+            q[batch, token, at].astype(float), k[batch, :, at].astype(float), v[batch, :, at].astype(float)
+        )
+    holds(asked("MultiHeadAttention", {"query": q, "key": k, "value": v}, {"num_heads": 2})[0], wanted)
 
 
 def test_positions_of_a_first_prompt_are_those_behind_its_first_element() -> None:
