@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
-from harness.model.expected import Exact
+from harness.model.expected import Exact, Expected
 from harness.model.onnx_schemas import operator_schema, operator_versions
 from harness.operators import OPERATORS
-from harness.operators.base import Call, Choice, Operator, Shape, TensorType
+from harness.operators.base import UNKNOWN, Call, Choice, Operator, Shape, TensorType
 from harness.specs.sweeps.calls import make_call
 
 Given = Tensor | TensorType
@@ -48,6 +48,43 @@ def shaped(*shapes: Shape, dtypes: Sequence[str] = ()) -> list[TensorType]:
         TensorType(dtype, shape)
         for dtype, shape in zip(dtypes or ("float32", *["int64"] * len(shapes)), shapes, strict=False)
     ]
+
+
+def call_with(
+    operator: str,
+    opset: int,
+    inputs: Mapping[str, Tensor],
+    attributes: Mapping[str, Value] | None = None,
+    outputs: int | None = None,
+) -> Call:
+    """Make the call of an operator on inputs by name; those that decide shapes give their elements."""
+    entry = OPERATORS[operator]
+    types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
+    constants = {name: each.array for name, each in inputs.items() if name in entry.constants}
+    return make_call(entry, opset, types, attributes or {}, constants, None, outputs)
+
+
+def expected(
+    operator: str,
+    opset: int,
+    inputs: Mapping[str, Tensor | Array],
+    attributes: Mapping[str, Value] | None = None,
+    outputs: int | None = None,
+    arithmetic: str = "ieee",
+) -> tuple[Expected, ...]:
+    """Return what a valid call gives; arrays are of their NumPy type, and the shapes that it infers are checked."""
+    entry = OPERATORS[operator]
+    tensors = {
+        name: each if isinstance(each, Tensor) else Tensor(str(each.dtype), each)
+        for name, each in inputs.items()
+    }
+    call = call_with(operator, opset, tensors, attributes, outputs)
+    assert entry.broken(call, tensors) is None, entry.broken(call, tensors)
+    found = entry.oracle(call, tensors, arithmetic)
+    shapes = entry.family.output_shapes(entry, call)[: len(found)]
+    for each, shape in zip(found, shapes, strict=True):
+        assert [UNKNOWN if n == UNKNOWN else e for n, e in zip(shape, each.shape, strict=True)] == [*shape]
+    return found
 
 
 def exact(

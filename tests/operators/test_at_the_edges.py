@@ -8,20 +8,10 @@ import numpy as np
 import pytest
 
 from harness.model.case import Tensor, Value
-from harness.model.expected import Approx, Expected
+from harness.model.expected import Approx
 from harness.operators import OPERATORS
-from harness.operators.base import TensorType, Undefined
-from harness.specs.sweeps.calls import make_call
-
-
-def expected(
-    name: str, opset: int, inputs: Mapping[str, Tensor], attributes: Mapping[str, Value]
-) -> list[Expected]:
-    operator = OPERATORS[name]
-    types = {key: TensorType(each.dtype, each.array.shape) for key, each in inputs.items()}
-    constants = {key: each.array for key, each in inputs.items() if key in operator.constants}
-    return [*operator.oracle(make_call(operator, opset, types, attributes, constants), inputs, "ieee")]
-
+from harness.operators.base import Undefined
+from tests.calling import call_with, expected
 
 TEXTS = Tensor("string", np.full((1, 4, 4), "a", object))
 SHAPES = {
@@ -41,7 +31,7 @@ SHAPES = {
 )
 def test_nothing_defines_a_result(name: str, inputs: Mapping[str, Tensor]) -> None:
     with pytest.raises(Undefined):
-        expected(name, 22, inputs, {})
+        OPERATORS[name].oracle(call_with(name, 22, inputs), inputs, "ieee")
 
 
 @pytest.mark.parametrize("activation", ["none", "silu"])

@@ -16,10 +16,9 @@ from harness.model.diff import differing
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.model.float_formats import decode, encode
-from harness.operators import OPERATORS
-from harness.operators.base import TensorType, Undefined
+from harness.operators.base import Undefined
 from harness.operators.elementwise.casting import converted
-from harness.specs.sweeps.calls import make_call
+from tests.calling import expected
 
 
 @pytest.mark.parametrize("to", ["float16", "float32"])
@@ -64,9 +63,7 @@ def test_dequantised_blocks_have_their_own_scale() -> None:
         "x_scale": Tensor("float32", scale),
         "x_zero_point": Tensor("uint8", zero),
     }
-    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
-    call = make_call(OPERATORS["DequantizeLinear"], 21, types, {"axis": 0, "block_size": 2}, {})
-    (found,) = OPERATORS["DequantizeLinear"].oracle(call, inputs, "ieee")
+    (found,) = expected("DequantizeLinear", 21, inputs, {"axis": 0, "block_size": 2})
     assert isinstance(found, Approx)
     assert found.value.tolist() == [1.0, 2.0, 4.0, 6.0, 0.0]
 
@@ -78,18 +75,14 @@ def test_a_requantised_number_at_a_tie_may_go_either_way() -> None:
         "b_scale": Tensor("float32", np.array(0.5, np.float32)), "b_zero_point": Tensor("uint8", np.array(0, np.uint8)),
         "y_scale": Tensor("float32", np.array(1.0, np.float32)), "y_zero_point": Tensor("uint8", np.array(7, np.uint8)),
     }  # fmt: skip
-    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
-    call = make_call(OPERATORS["QLinearMatMul"], 10, types, {}, {})
-    (found,) = OPERATORS["QLinearMatMul"].oracle(call, inputs, "ieee")
+    (found,) = expected("QLinearMatMul", 10, inputs)
     assert isinstance(found, OneOf)
     assert {int(each.array[0, 0]) for each in found.candidates} == {9, 10}
     assert nearest(found).dtype == "uint8"
 
 
 def cast(source: Tensor, to: str, **attributes: int | str) -> Expected:
-    types = {"input": TensorType(source.dtype, source.array.shape)}
-    call = make_call(OPERATORS["Cast"], 25, types, {"to": DTYPES[to].onnx, **attributes}, {})
-    (found,) = OPERATORS["Cast"].oracle(call, {"input": source}, "ieee")
+    (found,) = expected("Cast", 25, {"input": source}, {"to": DTYPES[to].onnx, **attributes})
     return found
 
 
@@ -148,9 +141,7 @@ def quantised(x: Tensor, scale: float, to: str, zero: float | None = None, **att
         inputs["y_zero_point"] = Tensor(
             to, encode(to, np.array(zero)) if entry.is_minifloat else entry.wrapped(np.array(zero))
         )
-    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
-    call = make_call(OPERATORS["QuantizeLinear"], 25, types, attributes, {})
-    (found,) = OPERATORS["QuantizeLinear"].oracle(call, inputs, "ieee")
+    (found,) = expected("QuantizeLinear", 25, inputs, attributes)
     return found
 
 
@@ -190,8 +181,6 @@ def test_a_zero_point_of_a_minifloat_is_added() -> None:
 def test_every_pattern_is_dequantised_to_its_number(dtype: str) -> None:
     patterns = DTYPES[dtype].wrapped(np.arange(1 << DTYPES[dtype].narrow))
     inputs = {"x": Tensor(dtype, patterns), "x_scale": Tensor("float32", np.array(0.5, np.float32))}
-    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
-    call = make_call(OPERATORS["DequantizeLinear"], 25, types, {}, {})
-    (found,) = OPERATORS["DequantizeLinear"].oracle(call, inputs, "ieee")
+    (found,) = expected("DequantizeLinear", 25, inputs)
     native = patterns.view(onnx.helper.tensor_dtype_to_np_dtype(DTYPES[dtype].onnx)).astype(np.float64)
     assert np.array_equal(nearest(found).array, (native / 2).astype(np.float32), equal_nan=True)

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.model.case import Tensor, Value
+from harness.model.case import Value
 from harness.model.diff import compare
 from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.operators import OPERATORS
-from harness.operators.base import Call, TensorType
+from harness.operators.base import Call
 from harness.operators.bounded import concatenate
 from harness.operators.contrib import block_quantised, experts, group_query_attention
-from harness.specs.sweeps.calls import make_call
+from tests import calling
 from tests.mutants.any_operator import samples
 from tests.sampled import one_of
 
@@ -37,13 +37,8 @@ def asked(
     name: str, inputs: Mapping[str, Any], attributes: Mapping[str, Value], outputs: int = 1
 ) -> tuple[Expected, ...]:
     """Return what the oracle expects of an operator of com.microsoft."""
-    operator = OPERATORS[f"com.microsoft.{name}"]
-    tensors = {key: Tensor(str(np.asarray(given).dtype), np.asarray(given)) for key, given in inputs.items()}
-    types = {key: TensorType(each.dtype, each.array.shape) for key, each in tensors.items()}
-    constants = {key: each.array for key, each in tensors.items() if key in operator.constants}
-    call = make_call(operator, 1, types, attributes, constants, None, outputs)
-    assert operator.broken_rule(call) is None
-    return operator.oracle(call, tensors, "ieee")
+    arrays = {key: np.asarray(given) for key, given in inputs.items()}
+    return calling.expected(f"com.microsoft.{name}", 1, arrays, attributes, outputs)
 
 
 def holds(expected: Expected, reference: Any, most: float = 1e-3) -> None:

@@ -11,11 +11,10 @@ from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
 from harness.operators import OPERATORS
-from harness.operators.base import Call, TensorType
+from harness.operators.base import Call
 from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.specs.expectations.expectations import load_expectations
-from harness.specs.sweeps.calls import make_call
-from tests.calling import call_of
+from tests.calling import call_of, call_with
 
 
 @pytest.fixture(autouse=True)
@@ -139,8 +138,7 @@ def test_weights_of_four_bits_are_quantised_again() -> None:
     }
     attributes: dict[str, Value] = {"k": 1, "activation_type": "identity", "expert_weight_bits": 4}
     operator = OPERATORS["com.microsoft.QMoE"]
-    types = {name: TensorType(each.dtype, each.array.shape) for name, each in given_by_name.items()}
-    call = make_call(operator, 1, types, attributes, {})
+    call = call_with(operator.name, 1, given_by_name, attributes)
     asked = Deviating(operator, call, given_by_name, "ieee")
     found = {}
     for name, made in (("right", asked.formula()), ("wrong", DEVIATIONS["quantised_again"](asked))):
@@ -281,9 +279,7 @@ def test_a_number_that_is_nan_is_passed_over() -> None:
     x, nan = tensor("float32", [1, np.nan, -2]), tensor("float32", np.nan)
     for operands in ([x, nan], [nan, x]):
         inputs = {f"data_0.{number}": each for number, each in enumerate(operands)}
-        types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
-        call = make_call(OPERATORS["Max"], 13, types, {}, {}, None)
-        asked = Deviating(OPERATORS["Max"], call, inputs, "ieee")
+        asked = Deviating(OPERATORS["Max"], call_with("Max", 13, inputs), inputs, "ieee")
         (found,) = DEVIATIONS["greatest_without_a_number_that_is_nan"](asked)
         np.testing.assert_array_equal(nearest(found).array, np.float32([1, np.nan, -2]))
 
@@ -323,10 +319,8 @@ def test_a_mask_puts_attention_bias_within_the_scale_or_lengths_put_it_aside() -
             "attention_bias": tensor("float32", [[[[0, bias]]]]),
         }
         operator = OPERATORS["com.microsoft.MultiHeadAttention"]
-        types = {key: TensorType(each.dtype, each.array.shape) for key, each in given_.items()}
-        call = make_call(
-            operator, 1, types, {"num_heads": 1, "scale": 0.5, "mask_filter_value": three}, {}, None
-        )
+        attributes: dict[str, Value] = {"num_heads": 1, "scale": 0.5, "mask_filter_value": three}
+        call = call_with(operator.name, 1, given_, attributes)
         (found, *_) = DEVIATIONS[name](Deviating(operator, call, given_, "ieee"))
         assert isinstance(found, Approx)
         np.testing.assert_allclose(found.value, [[[7]]], rtol=1e-6)

@@ -18,30 +18,9 @@ from harness.model.case import Tensor, Value
 from harness.model.diff import compare
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected, OneOf
-from harness.operators import OPERATORS
-from harness.operators.base import TensorType
-from harness.specs.sweeps.calls import make_call
+from tests.calling import expected as run
 
 Floats = list[float]
-
-
-def run(
-    name: str,
-    opset: int,
-    inputs: dict[str, Array],
-    attributes: dict[str, Value] | None = None,
-    outputs: int | None = None,
-) -> tuple[Expected, ...]:
-    """Call an operator in IEEE arithmetic; the shapes that it infers are checked."""
-    operator = OPERATORS[name]
-    tensors = {key: Tensor(str(array.dtype), array) for key, array in inputs.items()}
-    constants = {key: array for key, array in inputs.items() if key in operator.constants}
-    types = {key: TensorType(each.dtype, each.array.shape) for key, each in tensors.items()}
-    call = make_call(operator, opset, types, attributes or {}, constants, None, outputs)
-    assert operator.broken(call, tensors) is None, operator.broken(call, tensors)
-    found = operator.oracle(call, tensors, "ieee")
-    assert [each.shape for each in found] == list(operator.family.output_shapes(operator, call)[: len(found)])
-    return found
 
 
 def agree(found: Expected, wanted: Array) -> None:
@@ -471,10 +450,8 @@ def test_dropout_of_nothing() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_product_of_three_operands_holds_for_every_order_of_its_factors(seed: int) -> None:
     factors = [np.random.default_rng((seed, n)).uniform(1, 2, 64).astype(np.float32) for n in range(3)]
-    tensors = {f"Inputs.{n}": Tensor("float32", each) for n, each in enumerate(factors)}
-    types = {key: TensorType("float32", (64,)) for key in tensors}
-    call = make_call(OPERATORS["Einsum"], 12, types, {"equation": "i,i,i->i"}, {})
-    (found,) = OPERATORS["Einsum"].oracle(call, tensors, "opencl")
+    inputs = {f"Inputs.{n}": each for n, each in enumerate(factors)}
+    (found,) = run("Einsum", 12, inputs, {"equation": "i,i,i->i"}, arithmetic="opencl")
     assert isinstance(found, Approx)
     a, b, c = factors
     for ordered in ((a * b) * c, a * (b * c), (a * c) * b):

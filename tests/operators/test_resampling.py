@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from harness.model.case import Tensor, Value
 from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.operators import OPERATORS
-from harness.operators.base import TensorType, Undefined
-from harness.specs.sweeps.calls import make_call
+from harness.operators.base import Call, Undefined
+from tests import calling
 
 Floats = NDArray[Any]
 HALF = Fraction(1, 2)
@@ -25,15 +25,7 @@ HALF = Fraction(1, 2)
 def run(
     name: str, arrays: dict[str, Floats], attributes: dict[str, Value], opset: int, arithmetic: str = "opencl"
 ) -> Expected:
-    operator = OPERATORS[name]
-    types = {key: TensorType(str(array.dtype), array.shape) for key, array in arrays.items()}
-    constants = {key: array for key, array in arrays.items() if key in operator.constants}
-    call = make_call(operator, opset, types, attributes, constants)
-    assert operator.broken_rule(call) is None
-    (found,) = operator.oracle(
-        call, {key: Tensor(str(array.dtype), array) for key, array in arrays.items()}, arithmetic
-    )
-    assert found.shape == operator.family.output_shapes(operator, call)[0]
+    (found,) = calling.expected(name, opset, arrays, attributes, arithmetic=arithmetic)
     return found
 
 
@@ -126,6 +118,13 @@ COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asym
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
+def resize(shape: tuple[int, ...], scales: tuple[float, ...], attributes: dict[str, Value]) -> Call:
+    inputs = {"X": np.zeros(shape, np.float32), "scales": np.array(scales, np.float32)}
+    return calling.call_with(
+        "Resize", 19, {name: Tensor("float32", each) for name, each in inputs.items()}, attributes
+    )
+
+
 def configurations() -> list[tuple[tuple[int, ...], tuple[float, ...], dict[str, Value]]]:
     """Shapes, scales and attributes that a generator chooses."""
     rng = np.random.default_rng(7)
@@ -146,14 +145,7 @@ def configurations() -> list[tuple[tuple[int, ...], tuple[float, ...], dict[str,
             attributes["exclude_outside"] = int(rng.integers(2))
         if mode == "cubic":
             attributes["cubic_coeff_a"] = (-0.5, -0.75, -0.6)[rng.integers(3)]
-        call = make_call(
-            OPERATORS["Resize"],
-            19,
-            {"X": TensorType("float32", shape), "scales": TensorType("float32", (len(shape),))},
-            attributes,
-            {"scales": np.array(scales, np.float32)},
-        )
-        if OPERATORS["Resize"].broken_rule(call) is None:
+        if OPERATORS["Resize"].broken_rule(resize(shape, scales, attributes)) is None:
             found.append((shape, scales, attributes))
     return found
 
@@ -362,8 +354,7 @@ def test_directml_samples_where_onnx_does(
 ) -> None:
     operator = OPERATORS["Resize"]
     given = np.array(scales, np.float32)
-    types = {"X": TensorType("float32", shape), "scales": TensorType("float32", given.shape)}
-    call = make_call(operator, 19, types, attributes, {"scales": given})
+    call = resize(shape, scales, attributes)
     made = operator.family.directml(operator, None, call)
     if attributes["mode"] == "cubic" or attributes.get("exclude_outside"):
         assert made is None
@@ -392,16 +383,15 @@ def test_directml_samples_where_onnx_does(
 
 def test_a_part_beyond_the_input_has_no_words_in_directml() -> None:
     operator = OPERATORS["Resize"]
-    constants = {"roi": np.array([0.25, 0.75], np.float32), "sizes": np.array([5], np.int64)}
-    types = {
-        "X": TensorType("float32", (9,)),
-        "roi": TensorType("float32", (2,)),
-        "sizes": TensorType("int64", (1,)),
+    inputs = {
+        "X": Tensor("float32", np.zeros(9, np.float32)),
+        "roi": Tensor("float32", np.array([0.25, 0.75], np.float32)),
+        "sizes": Tensor("int64", np.array([5])),
     }
     attributes: dict[str, Value] = {"coordinate_transformation_mode": "tf_crop_and_resize", "mode": "linear"}
-    made = operator.family.directml(operator, None, make_call(operator, 13, types, attributes, constants))
+    made = operator.family.directml(operator, None, calling.call_with("Resize", 13, inputs, attributes))
     assert made is not None
     assert [coordinate(dict(made.attributes), 0, x) for x in range(5)] == [2, 3, 4, 5, 6]
-    constants["roi"] = np.array([0.25, 1.25], np.float32)
-    call = make_call(operator, 13, types, attributes, constants)
+    inputs["roi"] = Tensor("float32", np.array([0.25, 1.25], np.float32))
+    call = calling.call_with("Resize", 13, inputs, attributes)
     assert operator.family.directml(operator, None, call) is None

@@ -8,9 +8,8 @@ import pytest
 from harness.model.case import Tensor
 from harness.model.expected import Approx
 from harness.operators import OPERATORS
-from harness.operators.base import TensorType
 from harness.operators.products import sampling
-from harness.specs.sweeps.calls import make_call
+from tests.calling import call_with
 
 _RANDOM = np.random.default_rng(1)
 
@@ -33,8 +32,7 @@ def drawn(**shapes: tuple[int, ...]) -> dict[str, Tensor]:
 def test_a_sample_is_part_of_the_whole(
     operator: str, inputs: dict[str, Tensor], attributes: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
-    call = make_call(OPERATORS[operator], 13, types, attributes, {})  # type: ignore[arg-type]
+    call = call_with(operator, 13, inputs, attributes)
     assert sampling.sampled(operator, call, inputs) is None
     monkeypatch.setattr(sampling, "MOST", 300)
     sample = sampling.sampled(operator, call, inputs)
@@ -52,7 +50,6 @@ def test_a_sample_is_part_of_the_whole(
 def test_what_no_column_divides_is_judged_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "MOST", 1)
     inputs = drawn(A=(3, 5), B=(5,))
-    types = {name: TensorType(each.dtype, each.array.shape) for name, each in inputs.items()}
-    call = make_call(OPERATORS["MatMul"], 13, types, {}, {})
+    call = call_with("MatMul", 13, inputs)
     assert sampling.sampled("MatMul", call, inputs) is None
     assert sampling.sampled("Relu", call, inputs) is None

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness.model.case import Tensor, Value
+from harness.model.case import Value
 from harness.model.expected import Approx, Exact, OneOf, nearest
-from harness.operators import OPERATORS
-from harness.operators.base import UNKNOWN, TensorType
-from harness.specs.sweeps.calls import make_call
+from tests import calling
 
 Floats = NDArray[Any]
 WINDOWS: list[tuple[tuple[int, ...], dict[str, Value]]] = [
@@ -33,16 +31,7 @@ def run(
     opset: int = 22,
     outputs: int | None = None,
 ) -> list[Floats]:
-    types = {key: TensorType(str(array.dtype), array.shape) for key, array in arrays.items()}
-    constants = {key: array for key, array in arrays.items() if key in OPERATORS[name].constants}
-    call = make_call(OPERATORS[name], opset, types, attributes, constants, None, outputs)
-    assert OPERATORS[name].broken_rule(call) is None
-    found = OPERATORS[name].oracle(
-        call, {key: Tensor(str(array.dtype), array) for key, array in arrays.items()}, "ieee"
-    )
-    shapes = OPERATORS[name].family.output_shapes(OPERATORS[name], call)
-    for each, shape in zip(found, shapes, strict=False):
-        assert [UNKNOWN if n == UNKNOWN else e for n, e in zip(shape, each.shape, strict=True)] == list(shape)
+    found = calling.expected(name, opset, arrays, attributes, outputs)
     assert all(isinstance(each, (Exact, OneOf, Approx)) for each in found)
     return [nearest(each).array for each in found]
 
