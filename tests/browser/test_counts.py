@@ -47,19 +47,8 @@ def page_of_a_run(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
         assert harness("run", SPECS, "-t", "cpu", *words, "-o", folder / "base").code == 0
         against = ["--baseline", folder / "base"]
     targets = ["-t", "cpu", "-t", f"fake,script={script}"]
-    ended = harness(
-        "run",
-        SPECS,
-        *targets,
-        *words,
-        "--expectations",
-        known,
-        *against,
-        "--rerun-unexpected",
-        "1",
-        "-o",
-        folder / "run",
-    )
+    asked = (*targets, *words, "--expectations", known, *against, "--rerun-unexpected", "1")
+    ended = harness("run", SPECS, *asked, "-o", folder / "run")
     assert ended.code == 1
     return folder / "run" / "report.html"
 

@@ -85,15 +85,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def options(folder: Path) -> list[str | Path]:
-    return [
-        ROUND,
-        "-t",
-        f"fake,script={folder / 'script.yaml'}",
-        "-k",
-        QUERY,
-        "--expectations",
-        folder / "known.yaml",
-    ]
+    script = f"fake,script={folder / 'script.yaml'}"
+    return [ROUND, "-t", script, "-k", QUERY, "--expectations", folder / "known.yaml"]
 
 
 def header_of(run: Path) -> Header:
@@ -188,18 +181,8 @@ def test_an_invalid_case_that_is_rejected_names_no_entry(runs: Path, tmp_path: P
     )
     script = script_of(tmp_path, [("GatherND", "reject")])
     query = "GatherND@13:case=batch_sizes_differ*"
-    harness(
-        "run",
-        SPECS / "GatherND.yaml",
-        "-t",
-        f"fake,script={script}",
-        "-k",
-        query,
-        "--expectations",
-        known,
-        "-o",
-        tmp_path / "run",
-    )
+    asked = ("-t", f"fake,script={script}", "-k", query, "--expectations", known)
+    harness("run", SPECS / "GatherND.yaml", *asked, "-o", tmp_path / "run")
     found = {
         (result["validity"], result["outcome"], result.get("expectation"))
         for result in results_of(tmp_path / "run").values()
@@ -215,18 +198,9 @@ def test_a_refusal_for_another_reason_is_unexpected(tmp_path: Path, said: str, v
         encoding="utf-8",
     )
     script = script_of(tmp_path, [("Round", "reject")])
-    harness(
-        "run",
-        SPECS / "Round.yaml",
-        "-t",
-        f"fake,script={script}",
-        "-k",
-        "Round@11:case=documented_onnx;X=float32*",
-        "--expectations",
-        known,
-        "-o",
-        tmp_path / "run",
-    )
+    query = "Round@11:case=documented_onnx;X=float32*"
+    asked = ("-t", f"fake,script={script}", "-k", query, "--expectations", known)
+    harness("run", SPECS / "Round.yaml", *asked, "-o", tmp_path / "run")
     assert {result["verdict"] for result in results_of(tmp_path / "run").values()} == {verdict}
 
 

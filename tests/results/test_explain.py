@@ -27,6 +27,7 @@ from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import cross_checked, statement, title
 from harness.results.rules.terms import Term
 from harness.results.runfile import RunReader
+from tests import synthetic
 from tests.golden import check_golden
 from tests.running import SPECS, complaint, harness, lines_of
 from tests.synthetic import CPU, write_results
@@ -41,9 +42,8 @@ WITNESSES = {
 
 def a_result(case: str, how: str | None, target: str = "cpu", validity: Validity = Validity.VALID) -> Result:
     """A result that conforms, or that fails: `rejected:Class`, `mismatch:kind`, `known:Class`."""
-    shared = (case, case.partition("@")[0], target, validity, {"directml": "2_1"})
     if how is None:
-        return Result(*shared, Outcome.PASS, Verdict.EXPECTED, "compare", CPU.provider)
+        return synthetic.result(case, target=target, validity=validity)
     outcome, _, what = how.partition(":")
     if outcome == "mismatch":
         values = {
@@ -51,19 +51,14 @@ def a_result(case: str, how: str | None, target: str = "cpu", validity: Validity
             "ulp": ("1.0 (0x3f800000)", "1.0000001 (0x3f800001)", 1),
         }
         expected, actual, ulp = values[what]
-        return Result(
-            *shared,
-            Outcome.MISMATCH,
-            Verdict.REGRESSION,
-            "compare",
-            CPU.provider,
-            diff=Diff(ulp, 1, 4, (0,), expected, actual),
-            seconds=0.1,
+        diff = Diff(ulp, 1, 4, (0,), expected, actual)
+        return synthetic.result(
+            case, Outcome.MISMATCH, Verdict.REGRESSION, target=target, validity=validity, diff=diff
         )
-    verdict = (
-        Verdict.EXPECTED if outcome == "known" or validity is Validity.UNSPECIFIED else Verdict.REGRESSION
-    )
-    return Result(*shared, Outcome.REJECTED, verdict, "run", None, Error(what, "because"))
+    known = outcome == "known" or validity is Validity.UNSPECIFIED
+    verdict = Verdict.EXPECTED if known else Verdict.REGRESSION
+    error = Error(what, "because")
+    return synthetic.result(case, Outcome.REJECTED, verdict, target=target, validity=validity, error=error)
 
 
 def cases() -> list[str]:

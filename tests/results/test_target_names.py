@@ -62,16 +62,8 @@ def test_runs_of_two_files_of_one_name_are_compared(tmp_path: Path) -> None:
     for folder, kind in (("base", "ulp"), ("head", "shape")):
         (tmp_path / folder).mkdir()
         script = script_of(tmp_path / folder, [("Round@22:X=float16[0];shapes=static", kind)])
-        harness(
-            "run",
-            ROUND,
-            "-t",
-            f"fake,script={script}",
-            "-k",
-            "Round@22:sweep=empty;X=float16",
-            "-o",
-            tmp_path / folder / "run",
-        )
+        asked = ("-t", f"fake,script={script}", "-k", "Round@22:sweep=empty;X=float16")
+        harness("run", ROUND, *asked, "-o", tmp_path / folder / "run")
     ended = harness("compare", tmp_path / "base/run", tmp_path / "head/run")
     assert ended.code in (0, 1), ended.err
     assert f"{tmp_path}/base/" in "".join(ended.out.split())

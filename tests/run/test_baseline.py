@@ -46,38 +46,29 @@ def run(
 SAME = [("Round:X=float16[3,0]", "shape"), ("Round:X=float16[2,0,3]", "reject")]
 
 
-def verdicts(*found: str) -> dict[str, str]:
-    return {f"float16{shape}": one for shape, one in zip(SHAPES, found, strict=True)}
-
-
-def test_the_same_again_is_expected(earlier: Path, tmp_path: Path) -> None:
-    assert run(earlier, tmp_path, SAME, "float16") == (
-        0,
-        verdicts("expected", "expected", "expected", "expected"),
-    )
-
-
-def test_regression_improvement_and_change(earlier: Path, tmp_path: Path) -> None:
-    rules = [("Round:X=float16[0]", "reject"), ("Round:X=float16[3,0]", "reject")]
-    assert run(earlier, tmp_path, rules, "float16") == (
-        1,
-        verdicts("regression", "expected", "changed", "improvement"),
-    )
-
-
-def test_an_improvement_alone_is_green(earlier: Path, tmp_path: Path) -> None:
-    assert run(earlier, tmp_path, SAME[:1], "float16") == (
-        0,
-        verdicts("expected", "expected", "expected", "improvement"),
-    )
-
-
-def test_a_change_alone_is_red(earlier: Path, tmp_path: Path) -> None:
-    rules = [SAME[0], ("Round:X=float16[2,0,3]", "unsupported")]
-    assert run(earlier, tmp_path, rules, "float16") == (
-        1,
-        verdicts("expected", "expected", "expected", "changed"),
-    )
+@pytest.mark.parametrize(
+    ("rules", "code", "expected"),
+    [
+        (SAME, 0, ("expected", "expected", "expected", "expected")),
+        (
+            [("Round:X=float16[0]", "reject"), ("Round:X=float16[3,0]", "reject")],
+            1,
+            ("regression", "expected", "changed", "improvement"),
+        ),
+        (SAME[:1], 0, ("expected", "expected", "expected", "improvement")),
+        (
+            [SAME[0], ("Round:X=float16[2,0,3]", "unsupported")],
+            1,
+            ("expected", "expected", "expected", "changed"),
+        ),
+    ],
+    ids=["the same again", "regression, improvement and change", "an improvement alone", "a change alone"],
+)
+def test_verdicts_against_an_earlier_run(
+    earlier: Path, tmp_path: Path, rules: list[tuple[str, str]], code: int, expected: tuple[str, ...]
+) -> None:
+    verdicts = {f"float16{shape}": one for shape, one in zip(SHAPES, expected, strict=True)}
+    assert run(earlier, tmp_path, rules, "float16") == (code, verdicts)
 
 
 def test_new_cases_are_red_only_where_they_fail(earlier: Path, tmp_path: Path) -> None:
@@ -167,34 +158,16 @@ def test_what_the_specs_no_longer_have_is_counted(tmp_path: Path) -> None:
     assert lines_of(tmp_path / "now")[-1]["left_out"]["in the baseline, no longer in the specs"] == len(
         before
     ) - len(now)
-    part = harness(
-        "run",
-        less,
-        *alike,
-        "--baseline",
-        tmp_path / "earlier",
-        "-k",
-        "case=documented_onnx",
-        "-o",
-        tmp_path / "part",
-    )
+    asked = (*alike, "--baseline", tmp_path / "earlier", "-k", "case=documented_onnx")
+    part = harness("run", less, *asked, "-o", tmp_path / "part")
     assert part.code == 0
     assert "in the baseline, no longer in the specs" not in lines_of(tmp_path / "part")[-1]["left_out"]
 
 
 def test_the_only_targets_of_both_are_held_against_each_other(earlier: Path, tmp_path: Path) -> None:
     """The reports say which run it was, and under which name."""
-    ended = harness(
-        "run",
-        ROUND,
-        "-t",
-        "fake",
-        *options(earlier, "float16")[3:],
-        "--baseline",
-        earlier / "earlier",
-        "-o",
-        tmp_path / "now",
-    )
+    asked = ("-t", "fake", *options(earlier, "float16")[3:], "--baseline", earlier / "earlier")
+    ended = harness("run", ROUND, *asked, "-o", tmp_path / "now")
     assert ended.code == 0, ended.err
     found = results_of(tmp_path / "now")
     assert sorted(result["verdict"] for result in found.values()) == [

@@ -180,21 +180,8 @@ def test_another_run_is_replaced_only_by_force(runs: Path, tmp_path: Path) -> No
 def test_results_that_a_shard_lost_are_not_green(tmp_path: Path) -> None:
     """Its target was gone before the end: the run ends, without some results."""
     for name in ("one", "two"):
-        assert (
-            harness(
-                "run",
-                ROUND,
-                "-t",
-                "fake",
-                "-k",
-                QUERY,
-                "--shard",
-                f"{('one', 'two').index(name) + 1}/2",
-                "-o",
-                tmp_path / name,
-            ).code
-            == 0
-        )
+        asked = ("-t", "fake", "-k", QUERY, "--shard", f"{('one', 'two').index(name) + 1}/2")
+        assert harness("run", ROUND, *asked, "-o", tmp_path / name).code == 0
     path = tmp_path / "two" / "run.jsonl"
     header, _, *lines = path.read_text(encoding="utf-8").splitlines()
     end = json.loads(lines.pop())
@@ -284,19 +271,8 @@ def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: 
         "part2": ("2/2", ["-k", QUERY]),
     }
     for name, (shard, query) in runs.items():
-        harness(
-            "run",
-            ROUND,
-            "-t",
-            "fake",
-            "--shard",
-            shard,
-            *query,
-            "--expectations",
-            entries,
-            "-o",
-            tmp_path / name,
-        )
+        asked = ("-t", "fake", "--shard", shard, *query, "--expectations", entries)
+        harness("run", ROUND, *asked, "-o", tmp_path / name)
 
     def problems(*names: str) -> list[str]:
         merged = tmp_path / "+".join(names)

@@ -125,21 +125,8 @@ def test_the_same_selection_as_in_one_process(tmp_path: Path, several: list[int]
 def test_a_baseline_is_known_to_all_processes(tmp_path: Path, several: list[int]) -> None:
     assert harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "base").code == 0
     script = script_of(tmp_path, [("Round@22:X=float16", "ulp")])
-    assert (
-        harness(
-            "run",
-            ROUND,
-            "-t",
-            f"fake,script={script}",
-            "-j",
-            "2",
-            "--baseline",
-            tmp_path / "base",
-            "-o",
-            tmp_path / "new",
-        ).code
-        == 1
-    )
+    asked = ("-t", f"fake,script={script}", "-j", "2", "--baseline", tmp_path / "base")
+    assert harness("run", ROUND, *asked, "-o", tmp_path / "new").code == 1
     assert several == [2, 2]
     verdicts = {
         (result["outcome"], result["verdict"])

@@ -51,15 +51,7 @@ def test_what_is_no_case_is_refused(specs: list[LoadedSpec], text: str, what: st
 
 def test_a_failure_is_found_by_an_id_with_an_equation(tmp_path: Path) -> None:
     script = script_of(tmp_path, [(EQUATION.partition(";")[0], "bit")])
-    harness(
-        "run",
-        SPECS / "Einsum.yaml",
-        "-t",
-        f"fake,script={script}",
-        "-k",
-        "Einsum@12:case=documented_transpose",
-        "-o",
-        tmp_path / "run",
-    )
+    asked = ("-t", f"fake,script={script}", "-k", "Einsum@12:case=documented_transpose")
+    harness("run", SPECS / "Einsum.yaml", *asked, "-o", tmp_path / "run")
     assert {result["outcome"] for result in results_of(tmp_path / "run").values()} == {"mismatch"}
     assert recorded_failure(tmp_path / "run", EQUATION, None, ()).case.id == EQUATION

@@ -64,20 +64,8 @@ def documented() -> list[tuple[str, str]]:
 def test_the_document_says_what_comes_of_an_action(tmp_path: Path, action: str, outcome: str) -> None:
     script = script_of(tmp_path, [("Round@22:X=float16", action)])
     seconds = "2" if action == "hang" else "30"
-    harness(
-        "run",
-        SPECS / "Round.yaml",
-        "-t",
-        f"fake,script={script}",
-        "-k",
-        CASE,
-        "-j",
-        "1",
-        "--timeout",
-        seconds,
-        "-o",
-        tmp_path / "run",
-    )
+    asked = ("-t", f"fake,script={script}", "-k", CASE, "-j", "1", "--timeout", seconds)
+    harness("run", SPECS / "Round.yaml", *asked, "-o", tmp_path / "run")
     (result,) = (
         line for line in lines_of(tmp_path / "run") if line["type"] == "result" and line["case"] == CASE
     )

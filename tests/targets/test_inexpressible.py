@@ -116,9 +116,8 @@ def test_a_continued_run_does_not_ask_for_it_again(tmp_path: Path) -> None:
 
 def test_a_run_shows_it_and_ends_well(tmp_path: Path) -> None:
     query = "Round@22:case=api_halves_to_even"
-    ended = harness(
-        "run", ROUND, "-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r"
-    )
+    asked = ("-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r")
+    ended = harness("run", ROUND, *asked)
     assert ended.code == 0, ended.err
     first, second, end = lines_of(tmp_path / "r")[1:]
     assert (first["outcome"], second["outcome"]) == ("pass", "not_run")
@@ -126,19 +125,7 @@ def test_a_run_shows_it_and_ends_well(tmp_path: Path) -> None:
     assert (end["selected"], end["run"]) == (1, 1)
     assert ended.out.startswith("✓ Nothing unexpected in 1 result.")
     assert harness("explain", tmp_path / "r").out.startswith("✓ No unexpected failure in 1 result.")
-    continued = harness(
-        "run",
-        ROUND,
-        "-t",
-        "cpu",
-        "-k",
-        query,
-        "-k",
-        "Round@22:case=documented_half",
-        "-o",
-        tmp_path / "r",
-        "--resume",
-    )
+    continued = harness("run", ROUND, *asked, "--resume")
     assert continued.code == 0, continued.err
     assert len(lines_of(tmp_path / "r")) == 4
 

@@ -201,18 +201,8 @@ def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(
     alone.write_text(found.text, encoding="utf-8")
     (tmp_path / "none").mkdir()  # what is known of the provider may speak of the reduced case too
     for spec, folder in ((pasted, tmp_path / "pasted"), (alone, tmp_path / "alone")):
-        ended = harness(
-            "run",
-            spec,
-            "-t",
-            "cpu",
-            "--expectations",
-            tmp_path / "none",
-            "-k",
-            found.reduction.case.id,
-            "-o",
-            folder,
-        )
+        asked = ("-t", "cpu", "--expectations", tmp_path / "none", "-k", found.reduction.case.id)
+        ended = harness("run", spec, *asked, "-o", folder)
         assert ended.code == 1, ended.err
         (result,) = results_of(folder).values()
         assert result["case"] == found.reduction.case.id

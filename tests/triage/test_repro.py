@@ -80,17 +80,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "run"
     queries = [part for case in FAILING for part in ("-k", case)]
     specs = [SPECS / "GatherND.yaml", SPECS / "Round.yaml"]
-    ended = harness(
-        "run",
-        *specs,
-        "-t",
-        "cpu",
-        "--expectations",
-        SPECS / "expectations" / "cpu.yaml",
-        *queries,
-        "-o",
-        folder,
-    )
+    asked = (*specs, "-t", "cpu", "--expectations", SPECS / "expectations" / "cpu.yaml", *queries)
+    ended = harness("run", *asked, "-o", folder)
     assert ended.code == 0, ended.err
     assert FAILING.items() <= {case: result["outcome"] for case, result in results_of(folder).items()}.items()
     return folder

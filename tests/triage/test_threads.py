@@ -79,15 +79,8 @@ def test_one_thread_is_the_default_and_changes_no_configuration() -> None:
 
 
 def test_the_header_of_a_run_says_the_threads(tmp_path: Path) -> None:
-    done = harness(
-        "run",
-        "-t",
-        "cpu,threads=2",
-        "-k",
-        "GatherElements@13:sweep=axis;data=float32",
-        "-o",
-        str(tmp_path / "run"),
-    )
+    asked = ("-t", "cpu,threads=2", "-k", "GatherElements@13:sweep=axis;data=float32")
+    done = harness("run", *asked, "-o", str(tmp_path / "run"))
     assert done.code == 0, done.err
     (info,) = RunReader(run_file(tmp_path / "run")).header.targets.values()
     assert info.options == {"threads": "2"}
