@@ -229,12 +229,21 @@ def test_every_prefix_and_every_order_of_terms_selects_the_case(case_id: str, ra
     assert Query.parse(f"{head.split('@')[0]}:{';'.join(terms)}").matches(case_id)
 
 
-@given(case_ids(), case_ids())
-def test_a_whole_id_selects_only_ids_that_say_the_same(one: str, other: str) -> None:
-    if Query.parse(one).matches(other):
-        first, second = caseid.parse(one), caseid.parse(other)
-        assert (first.operator, first.opset) == (second.operator, second.opset)
-        assert first.terms.keys() <= second.terms.keys()
+@given(case_ids(), st.data(), st.sampled_from(["order", "more", "fewer", "value", "operator", "opset"]))
+def test_a_whole_id_selects_the_ids_that_say_the_same_and_no_other(
+    one: str, data: st.DataObject, change: str
+) -> None:
+    head, _, tail = one.partition(":")
+    terms = data.draw(st.permutations(tail.split(";")))
+    changed = {
+        "more": (head, [*terms, "one_key_more=1"]),
+        "fewer": (head, [*terms[1:], "one_key_more=1"]),
+        "value": (head, [f"{terms[0].partition('=')[0]}=another_value", *terms[1:]]),
+        "operator": (f"{head[0]}{head}", terms),
+        "opset": (f"{head}0", terms),
+    }
+    head, terms = changed.get(change, (head, terms))
+    assert Query.parse(one).matches(f"{head}:{';'.join(terms)}") is (change in ("order", "more"))
 
 
 @given(st.text("aG*?@:;=[]1 é\n", max_size=12))

@@ -141,7 +141,9 @@ def test_colour_is_the_consoles_affair(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_case_ids_are_not_broken() -> None:
     tables = synthetic.tables(3000)
     text = rendered(tables)
-    for group in tables.unexpected.groups()[:8]:
+    groups = tables.unexpected.groups()[:8]
+    assert len(groups) == 8
+    for group in groups:
         assert group.example.case in text
 
 

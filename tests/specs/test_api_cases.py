@@ -110,9 +110,10 @@ def test_what_is_valid_breaks_no_constraint_and_what_is_unlike_breaks_the_one_th
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_call_that_no_table_has_is_of_no_level(part: str) -> None:
-    for case in generated(part):
-        if name(case).startswith(("api_undocumented_", "api_too_many_dimensions")):
-            assert case.beyond, case.id
+    marks = ("api_undocumented_", "api_too_many_dimensions")
+    beyond = [case for case in generated(part) if name(case).startswith(marks)]
+    assert len(beyond) > 10
+    assert [case.id for case in beyond if not case.beyond] == []
 
 
 def test_one_of_an_array_of_tensors_is_changed() -> None:
