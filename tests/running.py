@@ -6,8 +6,9 @@ import contextlib
 import io
 import json
 import signal
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -77,6 +78,22 @@ def without_time(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]
         case: {key: value for key, value in result.items() if key != "seconds"}
         for case, result in results.items()
     }
+
+
+def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
+    """Return a function that ends with an error, whatever it is asked."""
+
+    def raised(*_: object, **__: object) -> None:
+        raise error
+
+    return raised
+
+
+def without_onnxruntime(code: str) -> None:
+    """Run code in a process of its own, which must load neither onnx nor onnxruntime."""
+    loaded = "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
+    lines = f"import sys; from pathlib import Path\n{code}\n{loaded}"
+    subprocess.run([sys.executable, "-c", lines], check=True)
 
 
 def planted(folder: Path, *rules: tuple[str, str]) -> str:

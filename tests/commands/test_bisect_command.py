@@ -12,7 +12,7 @@ import pytest
 from harness.model.cache_folder import CACHE_ENV
 from harness.targets.runtimes import pythons
 from tests.golden import check_golden
-from tests.running import Ended, complaint, harness
+from tests.running import Ended, complaint, harness, raising
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 _CRASH = "GatherND@13:case=batch_size_of_one_is_not_broadcast"
@@ -129,10 +129,7 @@ def test_wrong_ends_are_told_before_a_release_or_a_case_is_looked_for(
 
 
 def test_an_unknown_release_is_told_before_a_case_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("looked for")
-
-    monkeypatch.setattr("harness.api.load", never)
+    monkeypatch.setattr("harness.api.load", raising(AssertionError("looked for")))
     ended = harness("bisect", _CASE, "--over", "directml", "--good", "1.22.1")
     assert (ended.code, "no such stable release can run here" in complaint(ended)) == (2, True)
 

@@ -19,7 +19,17 @@ from harness.commands import cli
 from harness.model.errors import TargetUnavailable
 from harness.targets.windows import sandbox
 from tests.processes import descendants, gone
-from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
+from tests.running import (
+    ROUND,
+    SPECS,
+    complaint,
+    harness,
+    lines_of,
+    raising,
+    results_of,
+    script_of,
+    without_time,
+)
 from tests.sampled import one_of
 
 FEW = "Round@22:sweep=empty;X=float16"
@@ -120,10 +130,7 @@ class TestExitCodes:
         assert ended.err.splitlines()[-1].startswith("harness: a fault in the harness: ZeroDivisionError")
 
     def test_130_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def interrupt(*_: object) -> None:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr("harness.run.job.judge", interrupt)
+        monkeypatch.setattr("harness.run.job.judge", raising(KeyboardInterrupt))
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert (ended.code, ended.err.strip()) == (130, f"{INTERRUPTED} -o out")
 
@@ -131,13 +138,10 @@ class TestExitCodes:
     def test_130_interrupted_with_nothing_to_resume(
         self, command: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def interrupt(*_: object) -> None:
-            raise KeyboardInterrupt
-
         importlib.import_module(
             "harness.specs.expectations.expectations"
         )  # it takes the function along, and must not take this one
-        monkeypatch.setattr("harness.specs.reading.load.yaml_files", interrupt)
+        monkeypatch.setattr("harness.specs.reading.load.yaml_files", raising(KeyboardInterrupt))
         ended = harness(command, ROUND)
         assert (ended.code, ended.err.strip()) == (130, "harness: interrupted")
 
@@ -816,10 +820,7 @@ def test_an_error_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 def test_a_module_that_was_cut_off_is_no_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk can leave a compiled module that ends early; click takes the error for Ctrl-D."""
 
-    def cut_off(*_: object) -> None:
-        raise EOFError("marshal data too short")
-
-    monkeypatch.setattr(cli._Commands, "get_command", cut_off)
+    monkeypatch.setattr(cli._Commands, "get_command", raising(EOFError("marshal data too short")))
     ended = harness("list")
     assert ended.code == 5
     assert ended.err.endswith("harness: a fault in the harness: marshal data too short\n")

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.running import Ended, harness
+from tests.running import Ended, harness, raising
 
 pytestmark = pytest.mark.usefixtures("in_folder")
 QUERY = "Round@22:sweep=sizes;X=float16"
@@ -159,11 +159,8 @@ def cut_off() -> Ended:
 
 
 def interrupted() -> Ended:
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with pytest.MonkeyPatch.context() as broken:
-        broken.setattr("harness.run.job.judge", stop)
+        broken.setattr("harness.run.job.judge", raising(KeyboardInterrupt))
         return ran("-t", script("{match: Round, do: ulp}"), "-k", QUERY)
 
 

@@ -25,7 +25,7 @@ from harness.results.columns import Stored
 from tests.histories import CASE, write_days
 from tests.needs import need
 from tests.results.test_columns import columns_of
-from tests.running import complaint, harness
+from tests.running import complaint, harness, raising
 
 ASKED = "SELECT run, target, outcome FROM results ORDER BY ALL"
 
@@ -253,10 +253,11 @@ def test_what_duckdb_says_holds_no_secrets(memory: str, monkeypatch: pytest.Monk
 
     from harness.results.store import Store
 
-    def failing(*_: Any) -> Any:
-        raise PermissionError("403 of http://user:hunter2@host/run.parquet?X-Amz-Signature=SECRET")
-
-    monkeypatch.setattr(MemoryFile, "read", failing)
+    monkeypatch.setattr(
+        MemoryFile,
+        "read",
+        raising(PermissionError("403 of http://user:hunter2@host/run.parquet?X-Amz-Signature=SECRET")),
+    )
     monkeypatch.setattr(Store, "end", lambda *_: b"")
     said = complaint(harness("query", ASKED, memory))
     assert said.endswith("403 of http://host/run.parquet")

@@ -23,7 +23,7 @@ from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.frames import FrameReader
 from harness.targets.pool import WorkerPool
 from harness.worker.worker import file_of_library
-from tests.running import ROUND, SPECS, Ended, harness, lines_of
+from tests.running import ROUND, SPECS, Ended, harness, lines_of, raising
 
 QUERY = "Round@22:sweep=sizes;X=float32"
 NEVER = -1
@@ -466,10 +466,7 @@ def test_a_folder_that_can_be_read_alone_is_used(
 ) -> None:
     run("first")
 
-    def refused(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(block_files.os, "utime", refused)
+    monkeypatch.setattr(block_files.os, "utime", raising(PermissionError))
     judged.clear()
     run("second")
     assert not judged

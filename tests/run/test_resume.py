@@ -11,7 +11,7 @@ import pytest
 
 from harness.run import artifacts
 from harness.run.processes import coordinator
-from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
+from tests.running import ROUND, complaint, harness, lines_of, raising, results_of, script_of, without_time
 
 QUERY = "Round@22:sweep=empty"
 
@@ -214,11 +214,8 @@ def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytes
     assert harness("run", ROUND, "-t", "fake", "-k", QUERY).code == 0
     first = (tmp_path / "reports" / "latest").resolve()
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as broken:
-        broken.setattr("harness.run.job.judge", interrupt)
+        broken.setattr("harness.run.job.judge", raising(KeyboardInterrupt))
         ended = harness("run", ROUND, "-t", "fake", "-k", "Round@22:sweep=sizes;X=float16")
     latest = (tmp_path / "reports" / "latest").resolve()
     assert latest != first

@@ -25,7 +25,7 @@ from harness.run.processes import coordinator
 from harness.run.processes.coordinator import ForkedProcess
 from harness.targets.pool import WorkerPool, WorkerSlot
 from tests.processes import descendants, gone
-from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
+from tests.running import ROUND, SPECS, harness, lines_of, raising, results_of, script_of, without_time
 from tests.sampled import one_of
 
 pytestmark = [
@@ -211,10 +211,7 @@ def test_a_defect_in_a_process_is_a_fault(
 def test_an_error_in_a_process_keeps_its_exit_code(
     tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch, error: HarnessError
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr("harness.run.processes.process.TargetRun", refuse)
+    monkeypatch.setattr("harness.run.processes.process.TargetRun", raising(error))
     ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
     assert (ended.code, several) == (error.exit_code, [2])
     assert ended.err.splitlines() == [f"harness: {line}" for line in str(error).splitlines()]
@@ -237,10 +234,7 @@ def test_what_hinders_a_process_is_printed(tmp_path: Path, several: list[int]) -
 def test_a_full_disk_ends_the_processes(
     tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise HarnessFault("no space")
-
-    monkeypatch.setattr(RunWriter, "append", full)
+    monkeypatch.setattr(RunWriter, "append", raising(HarnessFault("no space")))
     monkeypatch.setattr(RunWriter, "flush", lambda _: None)
     assert harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run").code == 5
     assert several == [2]

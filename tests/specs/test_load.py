@@ -13,6 +13,7 @@ from harness.model.errors import SpecError
 from harness.model.query import Query
 from harness.specs.reading.check import combinations
 from harness.specs.reading.load import LoadedSpec, load_specs, spec_files
+from tests.running import raising
 from tests.specs.examples import GATHER_ELEMENTS, GATHER_ND
 
 
@@ -116,10 +117,7 @@ def test_combinations_are_counted_before_they_are_made(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Path) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(Path, "iterdir", raising(PermissionError(13, "Permission denied")))
     monkeypatch.chdir(tmp_path.parent)
     assert problems([tmp_path]) == (f"{tmp_path.name}: cannot read the folder: Permission denied",)
 

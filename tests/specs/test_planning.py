@@ -15,6 +15,7 @@ from harness.model.file_lock import claim
 from harness.specs import expand
 from harness.specs.cache import planning
 from harness.specs.reading.load import LoadedSpec, default_folder, load_specs
+from tests.running import raising
 
 NAMES = ("Abs", "Ceil", "Floor", "Neg", "Not", "Sign", "Sqrt", "Size", "IsNaN")
 
@@ -98,9 +99,6 @@ def test_another_command_that_stands_still_is_not_waited_for(
 
 
 def test_an_interruption_ends_all_of_them(specs: list[LoadedSpec], started: Callable[[], set[int]]) -> None:
-    def interrupt(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        _ids(specs, interrupt)
+        _ids(specs, raising(KeyboardInterrupt))
     assert not started()

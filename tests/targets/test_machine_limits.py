@@ -14,7 +14,7 @@ import pytest
 
 from harness.model.errors import HarnessFault, limit
 from harness.results.runfile import RunWriter
-from tests.running import ROUND, complaint, harness, script_of
+from tests.running import ROUND, complaint, harness, raising, script_of
 from tests.sampled import one_of
 from tests.synthetic import header
 
@@ -72,19 +72,13 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
 
 
 def test_memory_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr("harness.api.load", fails)
+    monkeypatch.setattr("harness.api.load", raising(MemoryError))
     ended = harness("list", ROUND)
     assert (ended.code, complaint(ended)) == (2, "this machine gives no more memory")
 
 
 def test_a_full_disk_before_the_header_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: RunWriter, data: bytes) -> None:
-        raise HarnessFault("full")
-
-    monkeypatch.setattr(RunWriter, "append", full)
+    monkeypatch.setattr(RunWriter, "append", raising(HarnessFault("full")))
     with pytest.raises(HarnessFault):
         RunWriter(tmp_path / "run.jsonl", header())
     assert not (tmp_path / "run.jsonl").exists()

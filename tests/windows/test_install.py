@@ -24,6 +24,7 @@ from harness.targets.components import seal
 from harness.targets.windows import install, sandbox, system, wheels
 from harness.targets.windows.lock import load
 from harness.targets.windows.releases import default_release, release
+from tests.running import raising
 
 
 @pytest.fixture(autouse=True)
@@ -276,17 +277,13 @@ def test_status_lists_components_and_ends_with_the_remedy(
 
 
 def test_setup_says_what_this_machine_cannot_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> str:
-        raise TargetUnavailable(sandbox.remedy())
-
-    monkeypatch.setattr(sandbox, "launcher", refuse)
+    monkeypatch.setattr(sandbox, "launcher", raising(TargetUnavailable(sandbox.remedy())))
     assert commands.setup_lines() == [f"dml: not on this machine: {sandbox.remedy()}", "cpu runs without it"]
 
 
 def test_setup_says_where_a_disk_was_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/place")
-
-    monkeypatch.setattr(install, "install", fill)
+    monkeypatch.setattr(
+        install, "install", raising(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/place"))
+    )
     reason = "/some/place: No space left on device; make room or set HARNESS_CACHE to another folder"
     assert commands.setup_lines() == [f"dml: not on this machine: {reason}", "cpu runs without it"]

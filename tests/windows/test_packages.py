@@ -22,6 +22,7 @@ from harness.targets.windows.lock import load
 from harness.targets.windows.releases import default_release
 from harness.targets.windows.system import UNIX_LIBRARIES
 from harness.worker.windows import winecompat
+from tests.running import raising
 
 WANTED = packages.decisive_versions(load())
 TRIXIE = {"ID": "debian", "VERSION_CODENAME": "trixie", "PRETTY_NAME": "Debian GNU/Linux 13 (trixie)"}
@@ -113,10 +114,7 @@ def test_another_system_is_named(machine: Machine, monkeypatch: pytest.MonkeyPat
     machine.system({**TRIXIE, "VERSION_CODENAME": "forky", "PRETTY_NAME": "Debian GNU/Linux forky/sid"})
     assert packages.obstacle(load()) == "this is Debian GNU/Linux forky/sid, not Debian trixie"
 
-    def none_found() -> dict[str, str]:
-        raise OSError
-
-    monkeypatch.setattr(platform, "freedesktop_os_release", none_found)
+    monkeypatch.setattr(platform, "freedesktop_os_release", raising(OSError))
     assert packages.obstacle(load()) == "this is not Debian trixie"
 
 
