@@ -50,7 +50,7 @@ ABSENT = TargetInfo(
     unavailable="onnxruntime here has no DmlExecutionProvider; run `harness windows install`",
 )
 
-_DTYPES = (
+DTYPES = (
     "float32",
     "float16",
     "bfloat16",
@@ -80,7 +80,7 @@ def cases() -> Iterator[tuple[str, str, str, Validity]]:
     batch = 0
     while True:
         for opset, dtype, rank, index, values in product(
-            (11, 13), _DTYPES, range(1, 10), ("int32", "int64"), ("random", "negative", "boundary")
+            (11, 13), DTYPES, range(1, 10), ("int32", "int64"), ("random", "negative", "boundary")
         ):
             shape = tuple(2 + (batch + axis) % 4 for axis in range(rank))
             tensors = ";".join((tensor_term("data", dtype, shape), tensor_term("indices", index, shape)))
@@ -92,7 +92,7 @@ def cases() -> Iterator[tuple[str, str, str, Validity]]:
                 level,
                 Validity.VALID,
             )
-        for opset, dtype, rank in product((11, 12, 13), _DTYPES, range(1, 6)):
+        for opset, dtype, rank in product((11, 12, 13), DTYPES, range(1, 6)):
             tensors = ";".join(
                 (tensor_term("data", dtype, (3,) * rank), tensor_term("indices", "int64", (2, 1)))
             )
