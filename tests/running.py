@@ -19,6 +19,8 @@ from harness.model.progress import PLANNING
 SPECS = Path(__file__).resolve().parents[1] / "specs"
 ROUND = SPECS / "Round.yaml"
 """The smallest spec: most tests of a whole run need no other."""
+HARNESS = (sys.executable, "-m", "harness")
+"""The command line as a program."""
 
 
 class Ended(NamedTuple):

@@ -168,6 +168,16 @@ def test_a_case_that_conforms_names_no_entry(open_page: Open, report: Path) -> N
     assert headings[:2] == ["Results", "What is tested"]
 
 
+def keep_what_is_copied(page: Any) -> None:
+    """Let `window.copied` be what the page copies, in either of its ways."""
+    page.evaluate(
+        "document.execCommand = () => { window.copied = document.activeElement.value; return true; }"
+    )
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
+    )
+
+
 def test_a_target_whose_name_holds_commas_and_a_path(open_page: Open, tmp_path: Path) -> None:
     script = "fake,script=/somewhere/else/a b.yaml"
     names = ["cpu", "cpu,threads=2", script]
@@ -180,12 +190,7 @@ def test_a_target_whose_name_holds_commas_and_a_path(open_page: Open, tmp_path: 
     follow(page.locator("#cases tbody a").first)
     assert page.locator("dialog .command pre").inner_text().startswith(f"harness run -t '{script}' -k ")
     page.keyboard.press("Escape")
-    page.evaluate(
-        "document.execCommand = () => { window.copied = document.activeElement.value; return true; }"
-    )
-    page.evaluate(
-        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
-    )
+    keep_what_is_copied(page)
     page.select_option("select[name=target]", "cpu,threads=2")
     page.get_by_role("button", name="Copy command").click()
     assert page.evaluate("window.copied") == "harness run -t cpu,threads=2"
@@ -208,12 +213,7 @@ def test_pages_of_the_table(open_page: Open, report: Path) -> None:
 
 def test_commands_that_repeat_what_is_shown(open_page: Open, report: Path) -> None:
     page = open_page(report, "#target=cpu&operator=GatherND&dtype=int8&opset=13")
-    page.evaluate(
-        "document.execCommand = () => { window.copied = document.activeElement.value; return true; }"
-    )
-    page.evaluate(
-        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
-    )
+    keep_what_is_copied(page)
     page.get_by_role("button", name="Copy command").click()
     few = page.evaluate("window.copied")
     assert few.startswith("harness run -t cpu -k 'GatherND@13:")

@@ -23,10 +23,9 @@ from harness.run.cluster.scheduler import NodeCame, NodeGone, TaskEnded, connect
 from tests.cluster.lacking import need_dask
 from tests.needs import need
 from tests.processes import descendants, gone
-from tests.running import ROUND, complaint, harness, lines_of, results_of, without_time
+from tests.running import HARNESS, ROUND, complaint, harness, lines_of, results_of, without_time
 
 ROOT = Path(__file__).parents[2]
-HARNESS = [sys.executable, "-m", "harness"]
 ONE = ["run", str(ROUND), "-t", "cpu", "-j", "1"]
 FAMILIES = ("ScatterND", "TopK", "Add", "ReduceSum", "Softmax", "Conv", "MaxPool", "LSTM")
 BY_HISTORY = {

@@ -20,6 +20,7 @@ from harness.model.errors import TargetUnavailable
 from harness.targets.windows import sandbox
 from tests.processes import descendants, gone
 from tests.running import (
+    HARNESS,
     ROUND,
     SPECS,
     complaint,
@@ -462,7 +463,7 @@ class TestBadInput:
     @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
     def test_an_output_that_has_not_all_characters(self, folder: Path, encoding: str) -> None:
         """As on Windows where the output goes to a file."""
-        command = [sys.executable, "-m", "harness", "run", str(ROUND), "-t", "fake", "-k", FEW, "-o", "out"]
+        command = [*HARNESS, "run", str(ROUND), "-t", "fake", "-k", FEW, "-o", "out"]
         ended = subprocess.run(
             command,
             env=os.environ | {"PYTHONIOENCODING": encoding},
@@ -475,19 +476,7 @@ class TestBadInput:
 
     @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text here")
     def test_names_that_are_no_text(self, folder: Path) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "harness",
-            "run",
-            str(ROUND),
-            "-t",
-            "fake",
-            "-k",
-            FEW,
-            "-o",
-            b"out\xff",
-        ]
+        command = [*HARNESS, "run", str(ROUND), "-t", "fake", "-k", FEW, "-o", b"out\xff"]
         ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
         assert (ended.returncode, ended.stderr) == (0, b"")
         assert b"out\\udcff/run.jsonl" in ended.stdout
@@ -679,19 +668,7 @@ def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(
     script = script_of(folder, [], startup)
     reading, writing = os.pipe()
     os.close(reading)
-    command = [
-        sys.executable,
-        "-m",
-        "harness",
-        "run",
-        str(ROUND),
-        "-t",
-        f"fake,script={script}",
-        "-k",
-        FEW,
-        "-o",
-        "out",
-    ]
+    command = [*HARNESS, "run", str(ROUND), "-t", f"fake,script={script}", "-k", FEW, "-o", "out"]
     try:
         ended = subprocess.run(
             command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False
@@ -726,7 +703,7 @@ def test_a_reader_that_leaves_is_no_unexpected_result(folder: Path, command: str
     assert harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out").code == 0
     reading, writing = os.pipe()
     os.close(reading)
-    words = [sys.executable, "-m", "harness", *("out" if word == "RUN" else word for word in command.split())]
+    words = [*HARNESS, *("out" if word == "RUN" else word for word in command.split())]
     try:
         ended = subprocess.run(
             words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False
@@ -746,7 +723,7 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         folder, [("GatherND@13:data=float16[2,3,4];indices=int64[4,2];values=boundary", "hang")]
     )
     options = ["run", str(spec), "-t", f"fake,script={script}", "-k", query, "-j", "2", "--timeout", "60"]
-    command = [sys.executable, "-m", "harness", *options, "-o", "out"]
+    command = [*HARNESS, *options, "-o", "out"]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

@@ -14,7 +14,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from harness.model import interrupt
 from harness.specs.reading.load import unforeseen
-from tests.running import SPECS
+from tests.running import HARNESS, SPECS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc whether the handlers are there")
 
@@ -32,19 +32,8 @@ def ready(pid: int) -> None:
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0])
 @pytest.mark.parametrize("apart", [0.0, 0.01, 0.1])
 def test_two_interruptions_are_one(tmp_path: Path, delay: float, apart: float) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "harness",
-        "run",
-        str(SPECS / "GatherElements.yaml"),
-        "-t",
-        "fake",
-        "-j",
-        "2",
-        "-o",
-        str(tmp_path / "o"),
-    ]
+    spec = str(SPECS / "GatherElements.yaml")
+    command = [*HARNESS, "run", spec, "-t", "fake", "-j", "2", "-o", str(tmp_path / "o")]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

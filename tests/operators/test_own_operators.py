@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import lines_of, results_of
+from tests.running import HARNESS, lines_of, results_of
 
 FORMULAS = """\
 import numpy as np
@@ -42,7 +42,7 @@ def test_a_folder_of_operators_is_loaded_and_what_fails_costs_its_case(tmp_path:
     (tmp_path / "operators" / "signs.py").write_text(FORMULAS, encoding="utf-8")
     (tmp_path / "Abs.yaml").write_text(SPEC, encoding="utf-8")
     environment = {**os.environ, "HARNESS_OPERATORS": str(tmp_path / "operators")}
-    command = [sys.executable, "-m", "harness", "run", "Abs.yaml", "-t", "cpu", "-o", "run"]
+    command = [*HARNESS, "run", "Abs.yaml", "-t", "cpu", "-o", "run"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     found = {case.partition("X=")[2]: result for case, result in results_of(tmp_path / "run").items()}
@@ -85,7 +85,7 @@ def test_without_the_variable_they_are_unknown(tmp_path: Path) -> None:
 
 def command(folder: Path, operators: Path | str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HARNESS_OPERATORS": str(operators)}
-    line = [sys.executable, "-m", "harness", *arguments]
+    line = [*HARNESS, *arguments]
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -211,18 +211,7 @@ def test_a_library_of_custom_operators_is_loaded_into_every_session(tmp_path: Pa
     environment = {**os.environ, "HARNESS_OPERATORS": str(tmp_path / "operators")}
     outcomes = {}
     for target in (f"cpu,library={library}", "cpu", f"cpu,library={source}"):
-        command = [
-            sys.executable,
-            "-m",
-            "harness",
-            "run",
-            "Scaled.yaml",
-            "-t",
-            target,
-            "-o",
-            "run",
-            "--force",
-        ]
+        command = [*HARNESS, "run", "Scaled.yaml", "-t", target, "-o", "run", "--force"]
         subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
         results = results_of(tmp_path / "run")
         assert len(results) == 12

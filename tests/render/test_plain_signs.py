@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests import synthetic
+from tests.running import HARNESS
 from tests.synthetic import CPU
 
 
@@ -17,7 +17,7 @@ from tests.synthetic import CPU
 def test_a_comparison_in_a_small_encoding(tmp_path: Path, encoding: str) -> None:
     run = synthetic.write_run(tmp_path / "run.jsonl", 300, {"cpu": CPU}, faults=0.1)
     ended = subprocess.run(
-        [sys.executable, "-m", "harness", "compare", run, run],
+        [*HARNESS, "compare", run, run],
         env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
         capture_output=True,
         check=False,

@@ -19,7 +19,7 @@ from harness.model.verdict import Outcome
 from harness.results.runfile import RunReader
 from tests.histories import CASE, OTHER, write_days, write_run
 from tests.results.test_columns import columns_of
-from tests.running import complaint, harness
+from tests.running import HARNESS, complaint, harness
 from tests.synthetic import results, write_results
 
 COUNTS = "SELECT operator, reading, outcome, count(*) AS number FROM results GROUP BY ALL ORDER BY ALL"
@@ -181,7 +181,7 @@ def test_an_incomplete_run_is_named(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="no SIGPIPE")
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     path = columns_of(write_run(tmp_path, 1, {CASE: "p"}))
-    asked = [sys.executable, "-m", "harness", "query", "FROM range(1000000)", path, "--format", "csv"]
+    asked = [*HARNESS, "query", "FROM range(1000000)", path, "--format", "csv"]
     with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stderr
@@ -194,7 +194,7 @@ def test_ctrl_c_ends_a_question_without_end(tmp_path: Path) -> None:
     path = write_run(tmp_path, 1, {CASE: "p"})
     asked = "SELECT count(*) FROM range(1000000000000) r WHERE r.range % 3 = 1"
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness", "query", asked, path],
+        [*HARNESS, "query", asked, path],
         stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     try:

@@ -267,17 +267,8 @@ def test_what_is_kept_already_counts_towards_the_limit(
 ) -> None:
     monkeypatch.setattr(coordinator, "CASES", 1 if number == 2 else 1000)
     script = script_of(tmp_path, [("Round@22", "bit")])
-    arguments = [
-        ROUND,
-        "-t",
-        f"fake,script={script}",
-        "-k",
-        "Round@22:sweep=sizes;X=float32",
-        "-j",
-        str(number),
-        "-o",
-        tmp_path / "out",
-    ]
+    asked = ("-t", f"fake,script={script}", "-k", "Round@22:sweep=sizes;X=float32", "-j", str(number))
+    arguments = [ROUND, *asked, "-o", tmp_path / "out"]
     monkeypatch.setattr(artifacts, "_LIMIT_CASES", 3)
     assert harness("run", *arguments).code == 1
     path, folder = tmp_path / "out" / "run.jsonl", tmp_path / "out" / "artifacts"

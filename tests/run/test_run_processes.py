@@ -25,7 +25,17 @@ from harness.run.processes import coordinator
 from harness.run.processes.coordinator import ForkedProcess
 from harness.targets.pool import WorkerPool, WorkerSlot
 from tests.processes import descendants, gone
-from tests.running import ROUND, SPECS, harness, lines_of, raising, results_of, script_of, without_time
+from tests.running import (
+    HARNESS,
+    ROUND,
+    SPECS,
+    harness,
+    lines_of,
+    raising,
+    results_of,
+    script_of,
+    without_time,
+)
 from tests.sampled import one_of
 
 pytestmark = [
@@ -244,7 +254,7 @@ def hanging(folder: Path, query: str) -> list[str]:
     """Return the command of a run whose cases of a query hang."""
     script = script_of(folder, [(query, "hang")])
     options = [*map(str, OPTIONS), "-t", f"fake,script={script}", "-o", str(folder / "out")]
-    return [sys.executable, "-m", "harness", "run", *options]
+    return [*HARNESS, "run", *options]
 
 
 def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess.CompletedProcess[str]:
