@@ -11,7 +11,7 @@ from harness.model.case import Validity
 from harness.model.result import Diff, Error, Result
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
-from tests.synthetic import CPU, write_results
+from tests.synthetic import CPU, DML, write_results
 
 CASE = "GatherND@12:case=batched;data=float32[2,2];indices=int64[2,1];batch_dims=1"
 OTHER = "Round@11:case=halves;X=float16[4]"
@@ -62,6 +62,26 @@ def write_days(folder: Path, case: str, letters: Sequence[str], version: str = "
     """Write one run a day in which a case did what its letter says; return the folder."""
     for day, letter in enumerate(letters, start=1):
         write_run(folder, day, {case: letter}, {"cpu": cpu(version)})
+    return folder
+
+
+SEVERAL = (
+    ("1.22.0", ("pp", "mm", "rr", "pp")),
+    ("1.22.0", ("pp", "mm", "rr", "mm")),
+    ("1.23.0", ("mp", "pm", "rr", "pp")),
+    ("1.23.0", ("mp", "mm", "ar", "mp")),
+    ("1.23.0", ("mp", "pm", "ar", "pp")),
+    ("1.23.0", ("mn", "pu", "aa", "pp")),
+)
+
+
+def write_several(folder: Path, name: str = "cpu@ort-{}", last_specs: str = "aa") -> Path:
+    """Write six runs of two targets, one of which has two releases: a regression, a fix, a flip, a target that is gone;
+    the last of them perhaps with other specs."""
+    for day, (version, did) in enumerate(SEVERAL, start=1):
+        cases = dict(zip((CASE, OTHER, INVALID, OPEN), did, strict=True))
+        targets = {name.format(version): cpu(version), "dml": DML}
+        write_run(folder, day, cases, targets, specs=last_specs if day == len(SEVERAL) else "aa")
     return folder
 
 

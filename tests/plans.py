@@ -1,5 +1,4 @@
-"""Plans of the default specs: of all operators, made once for all tests of a process, or of those that a test
-needs."""
+"""Plans of the default specs of the operators that a test needs, made once for all tests of a process."""
 
 from __future__ import annotations
 
@@ -34,12 +33,6 @@ OF_EACH_FAMILY = (
     "Transpose",
 )
 """Where every operator is asked about, a test asks these, and those that are left as `slow`."""
-
-
-@cache
-def default_plan() -> Plan:
-    """Return the plan of the default specs."""
-    return expand(load_specs(()))
 
 
 def plan_in_parts(part: str) -> Plan:

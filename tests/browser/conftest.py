@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from harness.render.html import render_html
 from tests.needs import need
 
 CHROMIUM = os.environ.get("CHROMIUM") or next(
@@ -108,3 +109,10 @@ def wait_until(page: Any, condition: str) -> None:
     while not page.evaluate(condition):
         assert time.monotonic() < ends, condition
         page.wait_for_timeout(20)
+
+
+def written(folder: Path, run: Path) -> Path:
+    """Write the page of a run."""
+    path = folder / "report.html"
+    path.write_text(render_html(run), encoding="utf-8", newline="\n")
+    return path

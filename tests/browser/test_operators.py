@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from harness.model.verdict import Reading
-from harness.render.html import render_html
 from harness.results.counted import read_tables
 from harness.results.level_table import MANY, overview, rate, status
 from harness.results.matrix import matrices
 from harness.results.runfile import RunReader
 from harness.results.tables import Tables
 from tests import many, synthetic
-from tests.browser.conftest import Open, follow, violations
+from tests.browser.conftest import Open, follow, violations, written
 from tests.synthetic import CPU, DML
 
 PAGE_BYTES = 3_600_000
@@ -33,12 +32,6 @@ _MATRICES = """() => {
 """
 
 
-def page_of(folder: Path, run: Path) -> Path:
-    path = folder / "report.html"
-    path.write_text(render_html(run), encoding="utf-8", newline="\n")
-    return path
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthetic.write_run(
@@ -48,7 +41,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(run: Path) -> Path:
-    return page_of(run.parent, run)
+    return written(run.parent, run)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +52,7 @@ def tables(run: Path) -> Tables:
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bounded")
-    return page_of(folder, many.write_run(folder / "run.jsonl", 25, 160))
+    return written(folder, many.write_run(folder / "run.jsonl", 25, 160))
 
 
 def names(page: Any) -> list[str]:
@@ -139,7 +132,7 @@ def test_no_name_is_broken_and_each_column_has_its_heading(
     open_page: Open, tmp_path: Path, width: int
 ) -> None:
     run = many.write_run(tmp_path / "run.jsonl", MANY + 1, 10)
-    page = open_page(page_of(tmp_path, run), width=width)
+    page = open_page(written(tmp_path, run), width=width)
     assert page.locator("#overview table").count() == 1
     heights = page.eval_on_selector_all(
         "#overview tbody th a", "all => all.map(a => a.getClientRects().length)"
@@ -169,7 +162,7 @@ def test_a_bar_has_three_parts(open_page: Open, report: Path, tables: Tables) ->
 
 def test_print_of_many_operators_is_short(open_page: Open, tmp_path: Path) -> None:
     """Of each operator a line: its matrices, levels and groups stay in the page."""
-    page = open_page(page_of(tmp_path, many.write_run(tmp_path / "run.jsonl", 150, 12)))
+    page = open_page(written(tmp_path, many.write_run(tmp_path / "run.jsonl", 150, 12)))
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     pdf = page.pdf(prefer_css_page_size=True)
     assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) <= 30
@@ -203,7 +196,7 @@ def test_what_has_an_infinite_bound_is_not_judged(open_page: Open, bounded: Path
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path: Path, width: int) -> None:
-    page = open_page(page_of(tmp_path, many.write_run(tmp_path / "run.jsonl", MANY + 1, 8)), width=width)
+    page = open_page(written(tmp_path, many.write_run(tmp_path / "run.jsonl", MANY + 1, 8)), width=width)
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -212,7 +205,7 @@ def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path
 @pytest.mark.slow
 def test_150_operators_stay_small(open_page: Open, tmp_path: Path) -> None:
     run = many.write_run(tmp_path / "run.jsonl")
-    path = page_of(tmp_path, run)
+    path = written(tmp_path, run)
     assert path.stat().st_size < PAGE_BYTES
     page = open_page(path)
     assert len(names(page)) == 150

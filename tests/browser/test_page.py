@@ -17,18 +17,11 @@ from harness.model.result import Diff
 from harness.model.result_key import artifact_name
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
-from harness.render.html import render_html
 from tests import synthetic
-from tests.browser.conftest import Open, follow, violations, wait_until, wait_until_shown
+from tests.browser.conftest import Open, follow, violations, wait_until, wait_until_shown, written
 from tests.render.test_html import HOSTILE
 from tests.sampled import one_of
 from tests.synthetic import ABSENT, CPU, DML
-
-
-def written(folder: Path, run: Path) -> Path:
-    path = folder / "report.html"
-    path.write_text(render_html(run), encoding="utf-8", newline="\n")
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from harness.run.deviation import deviating
 from harness.specs.graphs.composition import Unfit, composed
 from harness.specs.graphs.known import Within, expected_of
 from harness.specs.graphs.pattern import FilledGraph, GraphNode
+from tests.contract_operators import floats
 from tests.graphs.specs import cases
 
 OPSET = 21
@@ -35,10 +36,6 @@ def of(
 
 def node(operator: str, inputs: str, output: str, **attributes: object) -> GraphNode:
     return GraphNode(operator, tuple(inputs.split()), (output,), attributes)  # type: ignore[arg-type]
-
-
-def floats(*values: float) -> Tensor:
-    return Tensor("float32", np.array(values, np.float32))
 
 
 def test_movers_of_exact_elements_stay_exact() -> None:

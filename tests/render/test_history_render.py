@@ -17,9 +17,8 @@ from harness.results.history.recorded import Rate, RecordedRuns
 from harness.results.history.runs import find_runs
 from harness.results.history.summary import History
 from tests.golden import check_golden
-from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_days, write_run
+from tests.histories import CASE, cpu, write_days, write_run, write_several
 from tests.render.test_html import HOSTILE
-from tests.synthetic import DML
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -28,25 +27,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture
 def several(tmp_path: Path) -> Iterator[RecordedRuns]:
     """Six runs with a regression, a fix, a flip and a changed spec."""
-    for day, (version, did) in enumerate(
-        [
-            ("1.22.0", ("pp", "mm", "rr", "pp")),
-            ("1.22.0", ("pp", "mm", "rr", "mm")),
-            ("1.23.0", ("mp", "pm", "rr", "pp")),
-            ("1.23.0", ("mp", "mm", "ar", "mp")),
-            ("1.23.0", ("mp", "pm", "ar", "pp")),
-            ("1.23.0", ("mn", "pu", "aa", "pp")),
-        ],
-        start=1,
-    ):
-        targets = {"cpu": cpu(version), "dml": DML}
-        write_run(
-            tmp_path,
-            day,
-            dict(zip((CASE, OTHER, INVALID, OPEN), did, strict=True)),
-            targets,
-            specs="cc" if day == 6 else "aa",
-        )
+    write_several(tmp_path, "cpu", last_specs="cc")
     with RecordedRuns() as recorded:
         collect(recorded, find_runs([tmp_path]))
         yield recorded

@@ -20,32 +20,13 @@ from harness.results.counted import read_tables
 from harness.results.runfile import RunReader
 from tests import many, synthetic
 from tests.golden import check_golden
-from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_run
+from tests.histories import CASE, OTHER, cpu, write_run, write_several
 from tests.render.test_html import HOSTILE, parsed
 from tests.running import complaint, harness
 from tests.synthetic import DML
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 INDEX = {"index.html", "support.html", "findings.html", "search.js", "site.css", "site.js", "site.json"}
-
-
-def write_several(folder: Path) -> Path:
-    """Write six runs of two targets, two releases of one: a regression, a fix, a flip, a target that is
-    gone."""
-    for day, (version, did) in enumerate(
-        [
-            ("1.22.0", ("pp", "mm", "rr", "pp")),
-            ("1.22.0", ("pp", "mm", "rr", "mm")),
-            ("1.23.0", ("mp", "pm", "rr", "pp")),
-            ("1.23.0", ("mp", "mm", "ar", "mp")),
-            ("1.23.0", ("mp", "pm", "ar", "pp")),
-            ("1.23.0", ("mn", "pu", "aa", "pp")),
-        ],
-        start=1,
-    ):
-        cases = dict(zip((CASE, OTHER, INVALID, OPEN), did, strict=True))
-        write_run(folder, day, cases, {"cpu@ort-" + version: cpu(version), "dml": DML})
-    return folder
 
 
 def files(folder: Path) -> set[str]:

@@ -132,7 +132,8 @@ class TestSeveralOutputs:
             is Outcome.MISMATCH
         )
 
-    def test_all_of_them_are_kept(self, tmp_path: Path) -> None:
+    def wrong(self) -> tuple[Prepared, Execution, Judgement]:
+        """Return the case with wrong places."""
         prepared = prepared_of(self.PREPARED_CASE)
         outputs = (
             Tensor("float32", np.array(LARGEST, np.float32)),
@@ -140,8 +141,12 @@ class TestSeveralOutputs:
         )
         execution = Execution(outputs, None, "compare", ((CPU, "TopK"),), 0.0)
         judgement = judge(prepared, graph_of(prepared), execution, CPU)
-        Artifacts(tmp_path).keep("cpu", prepared, execution, judgement, expected=False)
-        with np.load(tmp_path / artifact_name(prepared.case.id, "cpu")) as held:
+        return prepared, execution, judgement
+
+    def test_all_of_them_are_kept(self, tmp_path: Path) -> None:
+        wrong = self.wrong()
+        Artifacts(tmp_path).keep("cpu", *wrong, expected=False)
+        with np.load(tmp_path / artifact_name(self.PREPARED_CASE.id, "cpu")) as held:
             assert set(held) == {"input_X", "input_K", "expected", "actual", "expected.1", "actual.1"}
             assert held["expected.1"].tolist() == PLACES
             assert held["actual.1"].tolist() == [[0, 0], [0, 0]]
@@ -150,16 +155,10 @@ class TestSeveralOutputs:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("harness.run.artifacts._LIMIT_EXPECTED", 0)
-        prepared = prepared_of(self.PREPARED_CASE)
-        outputs = (
-            Tensor("float32", np.array(LARGEST, np.float32)),
-            Tensor("int64", np.zeros((2, 2), np.int64)),
-        )
-        execution = Execution(outputs, None, "compare", ((CPU, "TopK"),), 0.0)
-        judgement = judge(prepared, graph_of(prepared), execution, CPU)
-        Artifacts(tmp_path).keep("cpu", prepared, execution, judgement, expected=True)
+        wrong = self.wrong()
+        Artifacts(tmp_path).keep("cpu", *wrong, expected=True)
         assert not list(tmp_path.iterdir())
-        Artifacts(tmp_path).keep("cpu", prepared, execution, judgement, expected=False)
+        Artifacts(tmp_path).keep("cpu", *wrong, expected=False)
         assert len(list(tmp_path.iterdir())) == 1
 
     def test_each_documented_result_is_held_against_the_formula(self) -> None:
