@@ -65,15 +65,12 @@ def run(request: Request) -> RunOutcome:
 
 
 def _first_workers(request: Request) -> AbstractContextManager[None]:
-    """Let onnxruntime load for workers of the first target while specs are read, where these are some of the harness's or
-    others: a run of all has processes of its own for its workers."""
+    """Let onnxruntime load for the workers of the first target while specs are read, if the run names specs or queries: in
+    a run of all specs the run processes start the workers."""
     target = request.targets[0]
-    if (request.specs or request.queries) and (target.provider, target.release, target.host) == (
-        CPU,
-        None,
-        None,
-    ):
-        with suppress(TargetUnavailable):
+    here = target.provider == CPU and target.release is None and target.host is None
+    if here and (request.specs or request.queries):
+        with suppress(TargetUnavailable):  # the run says why
             start = launch(target)
             return ForkServer.ahead(start.forks, start.env or {}) if start.forks else nullcontext()
     return nullcontext()

@@ -110,8 +110,8 @@ def checked(
     """Return what `source.parse` makes of one of the harness's own files, and `check` of that, a model of the given parts,
     and keep both: the YAML takes ten times as long, and the first validation with a model 30 ms. Errors: those of `check`."""
     digest = sha256(data).digest()
-    # by what: one file can be asked for as a spec and as expectations
-    checked_by = f"{VERSION} {check.__module__}".encode()
+    # one file can be asked for as a spec and as expectations
+    checked_by = f"{VERSION} {check.__module__}.{check.__qualname__}".encode()
     name = sha256(digests.code(*ROOMS) + checked_by + digest).hexdigest()[:16]
     place = cache_folder("sources") / f"{path.stem}-{name}.pickle"
     if (kept := unpickled(place, parts)) is not None:

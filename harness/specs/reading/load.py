@@ -229,12 +229,11 @@ def _load(path: Path, graphs: Mapping[str, str]) -> LoadedSpec:
     file, model = checked(path, source.label_of(path), source.contents(path), _checked)
     if isinstance(model, Spec):
         return LoadedSpec(path, model, file)
-    from harness.specs.graphs.load import load_graph  # as above
+    from harness.specs.graphs.load import load_graph  # a run of operators reads no spec of a graph
 
     pattern = load_graph(file, model, graphs)
-    return LoadedSpec(
-        path, Spec.model_construct(name=model.graph, opsets=model.opsets, cases=model.cases), file, pattern
-    )
+    spec = Spec.model_construct(name=model.graph, opsets=model.opsets, cases=model.cases)
+    return LoadedSpec(path, spec, file, pattern)
 
 
 def _checked(file: Source) -> Spec | GraphSpec:
@@ -248,7 +247,7 @@ def _checked(file: Source) -> Spec | GraphSpec:
             ]
         )
     if "graph" in file.tree:
-        from harness.specs.graphs.load import graph_spec  # pydantic's models of a graph's file
+        from harness.specs.graphs.load import graph_spec  # a run of operators reads no spec of a graph
 
         return graph_spec(file)
     checks = Checks(file)
