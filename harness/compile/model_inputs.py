@@ -127,16 +127,10 @@ class ModelInputs:
             for n, extent in enumerate(value.type.tensor_type.shape.dim)
         )
         size = math.prod(shape) * np.dtype(dtype.storage).itemsize
-        negative = min(shape, default=0) < 0
-        if negative or size > PROTOBUF_LIMIT:
-            why = (
-                "an extent is negative; give the input with --data"
-                if negative
-                else "2 GiB are the most; set its free dimensions with --dim"
-            )
+        if size > PROTOBUF_LIMIT:
             raise UsageError(
                 f"{self._model.path}: input {shown(value.name)!r} of {'×'.join(map(str, shape))} elements cannot be drawn: "
-                f"{why}, or export the model with others"
+                "2 GiB are the most; set its free dimensions with --dim, or export the model with others"
             )
         if dtype.is_float:
             return Tensor(dtype.name, encode(dtype.name, self._generator.standard_normal(shape)))

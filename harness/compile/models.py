@@ -67,6 +67,7 @@ def read_model(path: Path) -> Model:
     missing."""
     proto = ModelProto()
     try:
+        str(path).encode()
         if path.stat().st_size > PROTOBUF_LIMIT:
             raise UsageError(
                 f"{path}: larger than the 2 GiB of Protocol Buffers; save the weights as external data"
@@ -77,19 +78,24 @@ def read_model(path: Path) -> Model:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except DecodeError as error:
         raise UsageError(f"{path}: no ONNX model, or a damaged one") from error
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{str(path)!r} is not text in UTF-8: rename the file") from error
     if not proto.graph.node or not proto.opset_import:
         raise UsageError(f"{path}: no ONNX model: it has no node, or does not say its opset")
-    _check(path, proto.graph)
     if proto.functions:
         from onnx import checker, inliner
 
         try:
-            proto = inliner.inline_local_functions(proto)
+            proto = inliner.inline_local_functions(proto, convert_version=True)
         except (checker.ValidationError, RuntimeError) as error:
             why = shown(" ".join(str(error).split()), 200)
             raise UsageError(
                 f"{path}: its functions cannot be inlined: {why}; export the model again"
             ) from error
+    _check(path, proto.graph)
+    for extent in (each for value in proto.graph.input for each in value.type.tensor_type.shape.dim):
+        if extent.dim_value < 0:  # a free dimension to ONNX Runtime, and to exporters that write -1
+            extent.ClearField("dim_value")
     weights = {each.name: _weight(path, each) for each in proto.graph.initializer}
     for graph in bodies(proto.graph):
         for each in graph.initializer:
@@ -100,14 +106,11 @@ def read_model(path: Path) -> Model:
 
 def _check(path: Path, graph: GraphProto) -> None:
     """Refuse what nothing could go on with: texts that are no UTF-8, which Protocol Buffers let through, inputs of one
-    name, outputs that nothing makes, and data of attributes in other files, which ONNX Runtime would look for in the
-    folder that it is started in."""
+    name, outputs that nothing makes, sparse tensors, and data of attributes in other files, which ONNX Runtime would look
+    for in the folder that it is started in."""
     for text in _texts(graph):
         if not isinstance(text, str):
             raise UsageError(f"{path}: a name in it is no UTF-8: {text!r:.60}; export the model again")
-    if graph.sparse_initializer:
-        sparse = shown(graph.sparse_initializer[0].values.name)
-        raise UsageError(f"{path}: weight {sparse!r} is a sparse tensor; save the model with dense weights")
     names = Counter(value.name for value in graph.input)
     if twice := [name for name, number in names.items() if number > 1]:
         raise UsageError(f"{path}: two inputs are named {shown(twice[0])!r}; export the model again")
@@ -115,8 +118,17 @@ def _check(path: Path, graph: GraphProto) -> None:
     made.update(each.name for each in (*graph.input, *graph.initializer))
     if lost := [each.name for each in graph.output if each.name not in made]:
         raise UsageError(f"{path}: nothing makes the output {shown(lost[0])!r}; export the model again")
-    for node in (node for each in (graph, *bodies(graph)) for node in each.node):
+    graphs = [graph, *bodies(graph)]
+    for sparse in (each for graph in graphs for each in graph.sparse_initializer):
+        name = shown(sparse.values.name)
+        raise UsageError(f"{path}: weight {name!r} is a sparse tensor; save the model with dense weights")
+    for node in (node for each in graphs for node in each.node):
         for attribute in node.attribute:
+            if attribute.HasField("sparse_tensor"):
+                raise UsageError(
+                    f"{path}: attribute {shown(attribute.name)!r} of a {shown(node.op_type)} is a sparse tensor; "
+                    "save the model with dense weights"
+                )
             for tensor in (attribute.t, *attribute.tensors):
                 if tensor.data_location == TensorProto.EXTERNAL:
                     raise UsageError(
@@ -149,7 +161,7 @@ def _weight(path: Path, proto: TensorProto) -> Tensor:
     dtype, shape = BY_ONNX_NUMBER[proto.data_type], tuple(proto.dims)
     try:
         file = (path.parent / told.get("location", "")).resolve()
-        if not file.is_relative_to(path.parent.resolve()):
+        if not any(file.is_relative_to(each) for each in (path.parent.resolve(), path.resolve().parent)):
             raise UsageError(f"{where} lies outside of the model's folder: {shown(told['location'])}")
         plain_file.PlainFile(file).close()  # a pipe would be waited for
         if not math.prod(shape):

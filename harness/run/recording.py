@@ -157,12 +157,15 @@ def _known(
 def first_iteration(
     node: NodeProto, values: Mapping[str, Tensor], weights: Mapping[str, Tensor]
 ) -> tuple[GraphProto, Mapping[str, Tensor]] | None:
-    """Return the body of a node that runs, with what its inputs are first; None where one is no tensor."""
+    """Return the body of a node that runs, with what its inputs are first; None where one is no tensor, or where they are
+    others than those of the node, as of Scan before opset 9."""
     held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     found = first_body(node.op_type, held, [values.get(key, weights.get(key)) for key in node.input])
     if found is None:
         return None
     body: GraphProto = held[found[0]]
+    if len(found[1]) != len(body.input):
+        return None
     given = {value.name: each for value, each in zip(body.input, found[1], strict=True) if each is not None}
     return (body, given) if len(given) == len(body.input) else None
 

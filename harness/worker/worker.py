@@ -701,7 +701,9 @@ class OnnxRuntime:
         held = []
         where = ("dml" if unit["provider"] == "DmlExecutionProvider" else "cpu", device_number(unit))
         binding = session.io_binding()
-        for (key, _), array in zip(unit["inputs"], arrays):
+        for (key, element), array in zip(unit["inputs"], arrays):
+            if element in _WITHOUT_NUMPY:  # its OrtValue would be one of the integers that hold its bits
+                raise CannotFeedError(f"cannot hold element type {element} in an OrtValue")
             try:
                 value = self._on_device(array, *where)
             except Exception as error:  # releases lack one element type or another

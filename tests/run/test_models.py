@@ -358,6 +358,18 @@ def test_weights_in_other_files_are_read() -> None:
     assert "model.onnx: weight 'table' in 'weights' is missing or damaged: No such file" in complaint(ended)
 
 
+def test_weights_beside_the_file_that_a_link_names_are_read() -> None:
+    """As a cache of Hugging Face has them: the model and its weights are links to two files of one folder."""
+    Path("blobs").mkdir()
+    Path("snapshot").mkdir()
+    np.arange(6, dtype="f4").tofile("blobs/b")
+    os.rename(saved(hostile(2, 3, weight=outside("model.onnx_data"))), "blobs/a")
+    Path("snapshot/model.onnx").symlink_to("../blobs/a")
+    Path("snapshot/model.onnx_data").symlink_to("../blobs/b")
+    model = read_model(Path("snapshot/model.onnx"))
+    assert model.weights["w"].array.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
 def model_of(operator: str, domain: str = "", **attributes: object) -> ModelProto:
     node = helper.make_node(operator, ["data", "indices"], ["y"], domain=domain, **attributes)
     graph = helper.make_graph(
@@ -466,10 +478,27 @@ def outside(location: str, **entries: str) -> TensorProto:
     return made
 
 
+def sparse_attribute() -> ModelProto:
+    """Return x + w as a model whose w is a sparse constant."""
+    model = sparse()
+    constant = helper.make_node("Constant", [], ["w"], sparse_value=model.graph.sparse_initializer[0])
+    del model.graph.sparse_initializer[:]
+    model.graph.node.insert(0, constant)
+    return model
+
+
+def sparse_in_a_body() -> ModelProto:
+    """Return x + w in the branches of If, whose w is sparse."""
+    inner = sparse().graph
+    del inner.input[:]
+    b = Builder()
+    b.node("If", ["c"], "z", then_branch=inner, else_branch=inner)
+    return b.model([value("x", FLOAT, 2, 3), value("c", TensorProto.BOOL)], [value("z", FLOAT, 2, 3)])
+
+
 NO_FIT = "its extents or its place do not fit the file; copy its file beside the model"
 HOSTILE = {
     "huge": (hostile(2**40, 2**40), "input 'x' of 1099511627776×1099511627776 elements cannot be drawn"),
-    "negative": (hostile(-5), "input 'x' of -5 elements cannot be drawn: an extent is negative"),
     "above": (hostile(2, 3, weight=outside("../../etc/passwd")), "lies outside of the model's folder"),
     "absolute": (hostile(2, 3, weight=outside("/etc/passwd")), "lies outside of the model's folder"),
     "link": (hostile(2, 3, weight=outside("link")), "lies outside of the model's folder"),
@@ -484,6 +513,8 @@ HOSTILE = {
         "weight 'w': a tensor whose data does not fit its shape",
     ),
     "sparse": (sparse(), "weight 'w' is a sparse tensor"),
+    "sparse constant": (sparse_attribute(), "attribute 'sparse_value' of a Constant is a sparse tensor"),
+    "sparse in a body": (sparse_in_a_body(), "weight 'w' is a sparse tensor"),
     "no output": (lost(), "nothing makes the output 'z'"),
 }  # fmt: skip
 
@@ -498,6 +529,41 @@ def test_a_hostile_model_is_one_line(name: str) -> None:
         ModelInputs(read_model(Path(saved(model))), {}, 0).tensors(None)
     assert str(raised.value).startswith("model.onnx: ")
     assert "\n" not in str(raised.value)
+
+
+def in_function(model: ModelProto, opset: int = 17) -> ModelProto:
+    """Return a model with its nodes in a function, whose opset may be another."""
+    graph = model.graph
+    takes, gives = [each.name for each in graph.input], [each.name for each in graph.output]
+    imports = [helper.make_opsetid("", opset)]
+    model.functions.append(helper.make_function("ours", "F", takes, gives, list(graph.node), imports))
+    del graph.node[:]
+    graph.node.append(helper.make_node("F", takes, gives, domain="ours"))
+    model.opset_import.append(helper.make_opsetid("ours", 1))
+    return model
+
+
+def test_names_and_data_within_functions_are_looked_at() -> None:
+    damaged = in_function(relu(2))
+    damaged.functions[0].node.insert(0, helper.make_node("Neg", ["x"], ["unused"]))
+    Path("bytes.onnx").write_bytes(damaged.SerializeToString().replace(b"unused", b"unus\xff\xfe"))
+    with pytest.raises(UsageError, match=r"bytes\.onnx: a name in it is no UTF-8"):
+        read_model(Path("bytes.onnx"))
+    with pytest.raises(UsageError, match="attribute 'value' of a Constant has its data in another file"):
+        read_model(Path(saved(in_function(hostile(2, 3, constant=outside("short"))))))
+
+
+def test_functions_of_another_opset_than_the_model_are_inlined() -> None:
+    """As those that exporters share between models; ONNX Runtime runs them."""
+    model = read_model(Path(saved(in_function(relu(2), opset=14))))
+    assert [(each.op_type, each.domain) for each in model.graph.node] == [("Relu", "")]
+
+
+def test_a_file_name_that_is_no_text_is_one_line() -> None:
+    saved(relu(2))
+    os.rename("model.onnx", b"caf\xe9.onnx")
+    ended = refused("caf\udce9.onnx", "-t", "cpu")
+    assert (ended.code, "is not text in UTF-8: rename the file" in complaint(ended)) == (2, True)
 
 
 def test_names_that_nothing_can_read_are_one_line() -> None:
@@ -544,6 +610,14 @@ def test_a_loop_without_an_end_is_waited_for_until_its_time_limit() -> None:
     ended = refused(saved(model), "-t", "cpu", "--timeout", "2")
     assert ended.code == 4
     assert "does not run on the CPU: was given up: --timeout allows more" in complaint(ended)
+
+
+def test_a_negative_extent_is_a_free_dimension() -> None:
+    """As older exporters write one, and ONNX Runtime reads it."""
+    model = read_model(Path(saved(relu(-1, 3))))
+    assert ModelInputs(model, {"x[0]": 4}, 0).tensors(None)["x"].array.shape == (4, 3)
+    np.savez("given.npz", x=np.ones((5, 3), "f4"))
+    assert ModelInputs(model, {}, 0).tensors(Path("given.npz"))["x"].array.shape == (5, 3)
 
 
 @pytest.mark.slow
@@ -868,6 +942,26 @@ def test_bfloat16_is_recorded() -> None:
     model = saved(b.model([value("x", FLOAT, 2, 3)], [value("y", FLOAT, 3, 2)]))
     judged(model)
     assert report("out")["verdicts"]["cpu"] == ["correct"] * 3
+
+
+def test_inputs_of_bfloat16_are_not_bound_as_integers() -> None:
+    b = Builder(17)
+    b.node("Transpose", ["x"], "y", perm=[1, 0])
+    model = b.model([value("x", TensorProto.BFLOAT16, 2, 3)], [value("y", TensorProto.BFLOAT16, 3, 2)])
+    judged(saved(model))
+    assert [(each["repeats"], each["bound"]) for each in report("out")["whole"]] == [(0, None)] * 4
+
+
+def test_the_body_of_a_scan_of_opset_8_is_not_recorded() -> None:
+    inner = Builder(8)
+    inner.node("Add", ["state", "each"], "next")
+    ends = [value("state", FLOAT, 3), value("each", FLOAT, 3)], [value("next", FLOAT, 3)]
+    b = Builder(8)
+    b.node("Relu", ["x"], "positive")
+    b.node("Scan", ["", "first", "positive"], "y", num_scan_inputs=1, body=inner.model(*ends).graph)
+    model = b.model([value("first", FLOAT, 1, 3), value("x", FLOAT, 1, 4, 3)], [value("y", FLOAT, 1, 3)])
+    judged(saved(model))
+    assert report("out")["verdicts"]["cpu"][0] == "correct"
 
 
 @pytest.mark.slow
