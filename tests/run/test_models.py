@@ -296,6 +296,11 @@ def test_a_model_without_a_node_that_can_be_judged_says_why() -> None:
     b.node("OptionalHasElement", ["o"], "y")
     ended = refused(saved(b.model([value("x", FLOAT, 2)], [value("y", TensorProto.BOOL)])), "-t", "cpu")
     assert (ended.code, "; the first Optional: gives no tensor" in complaint(ended)) == (4, True)
+    alone = Builder()
+    alone.node("SequenceConstruct", ["x"], "s")
+    sequence = helper.make_tensor_sequence_value_info("s", FLOAT, [2])
+    ended = refused(saved(alone.model([value("x", FLOAT, 2)], [sequence])), "-t", "cpu")
+    assert (ended.code, "; the first SequenceConstruct: gives no tensor" in complaint(ended)) == (4, True)
 
 
 def test_a_model_whose_name_yaml_cannot_hold_is_judged() -> None:
@@ -585,6 +590,13 @@ def test_functions_that_call_themselves_are_one_line() -> None:
     )
     with pytest.raises(UsageError, match=r"model\.onnx: its functions cannot be inlined: "):
         read_model(Path(saved(model)))
+
+
+def test_an_opset_to_come_is_named_with_the_newest() -> None:
+    model = relu(2)
+    model.opset_import[0].version = 99
+    ended = refused(saved(model), "-t", "cpu")
+    assert (ended.code, "support for domain ai.onnx is till opset" in complaint(ended)) == (4, True)
 
 
 def test_an_operator_that_its_opset_has_not_is_one_line() -> None:
