@@ -704,6 +704,19 @@ def test_a_gate_that_is_fused_is_known() -> None:
         assert any(key.startswith(name) for key in wrong), wrong
 
 
+def test_activations_of_eight_bits_are_known_of_a_model_with_weights_of_four() -> None:
+    b = Builder(21)
+    elements = np.random.default_rng(0).integers(0, 15, 32 * 8)
+    b.weights.append(helper.make_tensor("B", TensorProto.UINT4, [32, 8], elements.tolist()))
+    b.node("DequantizeLinear", ["B", b.drawn("scales", 2, 8)], "w", axis=0, block_size=16)
+    b.node("MatMul", ["x", "w"], "y")
+    model = b.model([value("x", FLOAT, 2, 32)], [value("y", FLOAT, 2, 8)])
+    model.ir_version = 10
+    judged(saved(model))
+    wrong = [key for key, each in results_of(Path("out")).items() if each["outcome"] == "mismatch"]
+    assert any(key.startswith("RegionMatMul") for key in wrong), wrong
+
+
 def test_a_convolution_that_saturates_is_known() -> None:
     """Where the processor has no VNNI; a scale of 1 / 255 is no whole number of float32 either, which QLinearSoftmax makes of it."""
     b = Builder(17)

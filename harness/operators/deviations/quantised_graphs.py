@@ -145,14 +145,16 @@ register("row_without_its_dimension", lambda asked: (moved(asked.approx(), np.ra
 @deviation
 def activations_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulNBits at accuracy level 4: A in blocks of K, each round(a * 127 / max |a|) * max |a| / 127."""
-    block = asked.call.parameter("block_size")
-    given = asked.inputs["A"]
+    graph = _Quantised(asked)
+    name, weights, *_ = next(each.inputs for each in graph.nodes if each.operator in ("MatMul", "Gemm"))
+    block = next((each.attributes.get("block_size") for each in graph.nodes if weights in each.outputs), None)
+    given = asked.inputs[name]
     numbers = given.array.astype(np.float32)
     shape = numbers.shape
-    parts = numbers.reshape(-1, min(block if isinstance(block, int) and block else 32, shape[-1]))
+    parts = numbers.reshape(-1, min(block or 32, shape[-1]))
     most = np.max(np.abs(parts), axis=1, keepdims=True, initial=0).astype(np.float32)
     held = np.where(most > 0, np.rint(parts * (np.float32(127) / most)) * (most / np.float32(127)), 0)
-    return asked.formula(inputs=asked.having(A=held.astype(given.array.dtype).reshape(shape)))
+    return asked.formula(inputs=asked.having(**{name: held.astype(given.array.dtype).reshape(shape)}))
 
 
 # LayerNormalization whatever the exponent of Pow is, and whichever of X and its mean is subtracted.
