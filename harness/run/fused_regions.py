@@ -53,8 +53,8 @@ class Region(NamedTuple):
 
 
 class WrittenRegion(NamedTuple):
-    """A distinct region with the id of its case, at the lowest level that has it, the names of the nodes of each place,
-    and what became of it by target."""
+    """A distinct region with the id of its case, at the lowest level that makes of it what it becomes, the names of the
+    nodes of each place, and what became of it by target."""
 
     region: Region
     case: str
@@ -127,7 +127,7 @@ def _between(
 
 class _Held(NamedTuple):
     """A region with its tensors and the shapes of its outputs; those that are `fixed` are constants. `level` is the lowest
-    that has it."""
+    that makes of it what it becomes."""
 
     model: Model
     region: Region
@@ -168,7 +168,10 @@ class FusedRegions:
             (each.dtype, each.array.shape, name in held.fixed, _constant(each) if held.writes(name) else "")
             for name, each in held.tensors.items()
         ]
-        key = blake2b(repr((lines, form, held.model.opsets)).encode(), digest_size=4).hexdigest()
+        what = [lines, form, held.model.opsets]
+        key = _digest(what)
+        if key in self._found and self._found[key][2].get(target, region.text) != region.text:
+            key = _digest([*what, region.text])  # a higher level makes something else of it
         _, places, made = self._found.setdefault(key, (held, [], {}))
         made.setdefault(target, region.text)
         place = tuple(names[node.output[0]] for node in region.nodes)
@@ -212,6 +215,10 @@ def region_of(
     shapes = tuple(values[name].array.shape for name in region.outputs)
     fixed = frozenset(name for name in region.inputs if name in constant)
     return _Held(model, region, {name: values[name] for name in region.inputs}, fixed, level, shapes)
+
+
+def _digest(what: list[object]) -> str:
+    return blake2b(repr(what).encode(), digest_size=4).hexdigest()
 
 
 def _plain(region: Region) -> dict[str, str]:

@@ -704,17 +704,31 @@ def test_a_gate_that_is_fused_is_known() -> None:
         assert any(key.startswith(name) for key in wrong), wrong
 
 
-def test_activations_of_eight_bits_are_known_of_a_model_with_weights_of_four() -> None:
+def blocked(*, bias: bool) -> ModelProto:
+    """Return x times weights of four bits with a scale for each sixteen, as a model, with a bias or without."""
     b = Builder(21)
     elements = np.random.default_rng(0).integers(0, 15, 32 * 8)
     b.weights.append(helper.make_tensor("B", TensorProto.UINT4, [32, 8], elements.tolist()))
     b.node("DequantizeLinear", ["B", b.drawn("scales", 2, 8)], "w", axis=0, block_size=16)
-    b.node("MatMul", ["x", "w"], "y")
+    b.node("MatMul", ["x", "w"], "product" if bias else "y")
+    if bias:
+        b.node("Add", ["product", b.drawn("bias", 8)], "y")
     model = b.model([value("x", FLOAT, 2, 32)], [value("y", FLOAT, 2, 8)])
     model.ir_version = 10
-    judged(saved(model))
+    return model
+
+
+def test_activations_of_eight_bits_are_known_of_a_model_with_weights_of_four() -> None:
+    judged(saved(blocked(bias=False)))
     wrong = [key for key, each in results_of(Path("out")).items() if each["outcome"] == "mismatch"]
     assert any(key.startswith("RegionMatMul") for key in wrong), wrong
+
+
+def test_what_a_higher_level_makes_of_the_same_nodes_is_judged_too() -> None:
+    """MatMul, Add become Gemm, and above that MatMulNBits."""
+    judged(saved(blocked(bias=True)))
+    levels = [each["case"].rpartition("optimization=")[2] for each in report("out")["regions"]]
+    assert levels == ["basic", "extended"]
 
 
 def test_a_convolution_that_saturates_is_known() -> None:
