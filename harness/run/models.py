@@ -23,7 +23,7 @@ from harness.results.model_report import CallRow, DefectOfCalls, ModelNode, Mode
 from harness.results.runfile import RunReader, run_file
 from harness.results.summary import count
 from harness.run.folders import check_vacant
-from harness.run.model_calls import ModelCall, ModelCalls
+from harness.run.model_calls import TENSORS, ModelCall, ModelCalls
 from harness.run.pipeline import run
 from harness.run.probe import open_pool
 from harness.run.recording import Recording
@@ -156,6 +156,10 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     specs, fresh = asked.out / SPECS, asked.out / f".{SPECS}.part"
     if not asked.resume:
         check_vacant(asked.out, force=asked.force)
+        if specs.exists() and not (run_file(asked.out).is_file() and (specs / TENSORS).is_file()):
+            raise UsageError(
+                f"{specs}: is not of a run of models, which would replace it: choose another folder with -o"
+            )
     elif not run_file(asked.out).is_file():
         raise UsageError(f"{asked.out}: there is no run to resume; leave --resume out")
     shutil.rmtree(fresh, ignore_errors=True)

@@ -429,6 +429,15 @@ def test_bad_input_is_one_line() -> None:
         assert (ended.code, said in complaint(ended)) == (2, True), ended.err
 
 
+def test_specs_of_ones_own_are_not_replaced() -> None:
+    Path("specs").mkdir()
+    Path("specs/Mine.yaml").write_text("mine")
+    for more in ((), ("--force",)):
+        ended = refused(saved(relu(2)), "-t", "cpu", "-o", ".", *more)
+        assert (ended.code, "specs: is not of a run of models" in complaint(ended)) == (2, True)
+    assert os.listdir("specs") == ["Mine.yaml"]
+
+
 def test_big_endian_inputs_keep_their_numbers() -> None:
     model = read_model(Path(saved(transformer_block())))
     np.savez("given.npz", ids=np.array([[1, 2]], ">i8"))
