@@ -106,7 +106,7 @@ def _model(
             for name, dtype, shape in ((given[n].name, given[n].dtype, given[n].shape) for n in fed)
         ],
         [
-            value_info(name, dtype, shape, "symbolic" if shapes == "static" else shapes)
+            value_info(name, dtype, shape, shapes)
             for name, dtype, shape in zip(graph.outputs, call.outputs, results, strict=True)
         ],
         [

@@ -72,6 +72,21 @@ def test_every_way_to_omit_gives_the_outputs_that_all_together_have(tmp_path: Pa
     assert {each["outcome"] for each in results.values()} == {"pass"}
 
 
+@pytest.mark.parametrize(
+    ("omit", "node"),
+    [("outputs.0", ["", "outputs.1", "outputs.2"]), ('"outputs.0,outputs.1"', ["", "", "outputs.2"])],
+)
+def test_one_of_a_variadic_output_may_have_an_empty_name(tmp_path: Path, omit: str, node: list[str]) -> None:
+    (path := tmp_path / "Split.yaml").write_text(
+        "operator: Split\nopsets: [18]\nsweeps:\n  - name: a\n    validity: unspecified\n    rule: none\n"
+        f"    input: {{dtype: float32, shape: [[6]]}}\n    options: {{outputs: 3, omit: {omit}}}\n",
+        "utf-8",
+    )
+    (case,) = select(expand(load_specs([path]))).cases(valid=False)
+    (tested,) = ModelProto.FromString(compiled(case).model).graph.node
+    assert list(tested.output) == node
+
+
 def test_the_state_in_place_of_the_cell_turns_red(tmp_path: Path) -> None:
     """A kernel that numbers only the outputs that it is asked for gives Y_h where Y_c is wanted."""
     (case,) = select(expand(load_specs([spec(tmp_path, '{outputs: 3, omit: "Y,Y_h"}')]))).cases(valid=True)

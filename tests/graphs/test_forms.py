@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import ModelProto
 
 from harness.model.case import Tensor
 from harness.operators.base import Shape
@@ -19,7 +20,9 @@ from harness.specs.graphs.deployments import graph_cases
 from harness.specs.graphs.forms import forms
 from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
 from harness.specs.reading.load import load_specs
+from tests.graphs.specs import SCALED, cases
 from tests.graphs.test_composition import OPSET, floats, node
+from tests.prepared import compiled
 
 FOLDER = Path("specs/graphs")
 
@@ -99,3 +102,17 @@ def test_what_does_not_fit_is_said_in_the_words_of_the_composition(
     with pytest.raises(Unfit) as composing:
         composed(graph, OPSET, inputs, "opencl", bounds=False)
     assert str(found.value) == str(composing.value)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "declared"),
+    [("static", [2, 3]), ("symbolic", ["Y_0", "Y_1"]), ("undeclared", None)],
+)
+def test_outputs_are_declared_as_inputs_are(tmp_path: Path, shapes: str, declared: list[Any] | None) -> None:
+    text = SCALED.replace("A.shape: [[2, 3], [0, 3]]", f"shapes: [{shapes}]")
+    (value,) = ModelProto.FromString(compiled(cases(tmp_path, text)[0][0]).model).graph.output
+    tensor = value.type.tensor_type
+    found = (
+        [each.dim_value or each.dim_param for each in tensor.shape.dim] if tensor.HasField("shape") else None
+    )
+    assert found == declared

@@ -161,6 +161,23 @@ def activations_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
 changed("variance_of_squares", two=2.0, square=("d", "two"), power="Pow", centred=("X", "mean"))
 
 
+# LayerNormalization, whichever of its quotient is divided.
+changed("divided_by_deviation", ratio=("d", "deviation"))
+
+
+# LayerNormalization between casts, whichever of X and its mean is subtracted.
+changed("variance_between_casts", centred=("x", "mean"))
+
+
+# LayerNormalization and its simplified form, whether the means keep their axis or not.
+changed("means_with_their_axis", keepdims=1, keepdims2=1)
+changed("mean_of_squares_with_its_axis", keepdims=1)
+
+
+# Reshape of the shape, in place of X, to what is asked for.
+changed("shape_for_its_data", operands=("asked", "target"))
+
+
 # LayerNormalization of the last dimension, whatever its axis is.
 changed("normalised_along_the_last_dimension", axis=-1)
 

@@ -99,7 +99,7 @@ def _kind(value: object) -> str:
 
 _Listed = BeforeValidator(_listed)
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
-OutputNames = Annotated[str, Field(pattern=r"^[A-Za-z]\w*(,[A-Za-z]\w*)*$", max_length=120)]
+OutputNames = Annotated[str, Field(pattern=r"^[A-Za-z][\w.]*(,[A-Za-z][\w.]*)*$", max_length=120)]
 Dtype = Annotated[str, AfterValidator(_dtype), WithJsonSchema({"type": "string", "enum": list(DTYPES)})]
 Shape = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_shape)]
 Opsets = Annotated[

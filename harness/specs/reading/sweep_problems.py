@@ -149,7 +149,10 @@ def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: 
 
 def _omission_problems(spec: LoadedSpec, operator: Operator, options: Options, at: KeyPath) -> Iterator[str]:
     schema = spec.schema(spec.opsets[-1])
-    optional = tuple(each.name for each in schema.outputs if each.optional)
+    count = options.outputs or len(schema.outputs)
+    optional = tuple(
+        schema.output_name(n) for n in range(count) if schema.output(n).optional or schema.output(n).variadic
+    )
     omitted = (options.omit or "").split(",")
     for name in omitted:
         if name not in optional:
