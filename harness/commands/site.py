@@ -12,7 +12,7 @@ import msgspec
 from harness.commands.history import end
 from harness.commands.options import RunsPath, folder_option
 from harness.commands.report import write_whole
-from harness.model.errors import UsageError
+from harness.model.errors import UsageError, naming
 from harness.render.site import render_site
 from harness.render.text import visible
 from harness.results.history.recorded import RecordedRuns
@@ -67,11 +67,9 @@ def earlier(folder: Path) -> list[str]:
         return []
     if not folder.is_dir():
         raise UsageError(f"{folder}: is a file; -o names a folder")
-    try:
+    with naming(folder, "read"):
         found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
         listed = _listed(folder / LISTING) if found else []
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be read: {error.strerror}") from error
     own = {LISTING, *listed, *(f"{name}.part" for name in (LISTING, *listed))}
     names = {path.relative_to(folder).as_posix(): path for path in found}
     for name, path in names.items():
@@ -99,11 +97,9 @@ def write_site(folder: Path, files: dict[str, str], runs: list[str], before: Ite
     _list(folder, runs, [*files, *gone])
     for name, text in files.items():
         write_whole(folder / name, [text])
-    try:
+    with naming(folder, "written"):
         for name in gone:
             (folder / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
     _list(folder, runs, [*files])
 
 

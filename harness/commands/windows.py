@@ -11,7 +11,7 @@ import click
 
 from harness.commands.options import NamedPath, flag
 from harness.model.cache_folder import CACHE_ENV
-from harness.model.errors import TargetUnavailable, UsageError
+from harness.model.errors import TargetUnavailable, naming
 from harness.targets.components import problems, stamps
 from harness.targets.windows import install as installation
 from harness.targets.windows import packages, sandbox
@@ -101,10 +101,8 @@ def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) ->
     """
     from harness.targets.windows import runtime
 
-    try:
+    with naming(script, "read"):
         text = script.read_bytes()
-    except OSError as exc:
-        raise UsageError(f"{script}: cannot be read: {exc.strerror}") from exc
     argv, environment = runtime.launch(_SCRIPT, ort=ort, args=[script.name, *arguments])
     sys.exit(subprocess.run(argv, env=environment, input=text).returncode)
 

@@ -18,13 +18,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from harness.compile.prepare import by_graph
-from harness.model.errors import UsageError
+from harness.model.errors import UsageError, naming
 from harness.model.plain_file import read_bytes, sha256_of
 from harness.model.progress import PLANNING, telling
 from harness.model.query import Query
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import select
+from harness.specs.selection import Selection
 
 FOLDER = Path("generated_models")
 MANIFEST = "manifest.txt"
@@ -48,10 +48,8 @@ def verify_existing(folder: Path = FOLDER, operators: Iterable[str] | None = Non
 def _verify(folder: Path) -> None:
     began = time.time_ns()
     for path in sorted(_changed_since(_verified(folder), folder)):
-        try:
+        with naming(path, "read"):
             digest = sha256_of(path)
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
         if digest != path.stem:
             raise UsageError(
                 f"{path}: was edited: its content has the hash {digest[:12]}…; delete it, `harness compile` makes it anew"
@@ -99,7 +97,7 @@ def manifest_text(
 ) -> str:
     """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given, by file."""
     with telling(PLANNING, when=not specs and not queries) as tell:
-        selection = select(expand(load_specs(specs), queries, tell=tell), queries)
+        selection = Selection(expand(load_specs(specs), queries, tell=tell), queries)
     selection.total()
     graphs: dict[str, Counter[str]] = {}
     for valid in (True, False):
@@ -128,7 +126,7 @@ def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path
         raise UsageError(f"{folder}: is a file; -o names a folder")
     models: dict[Path, bytes] = {}
     text = manifest_text(specs, queries, models)
-    try:
+    with naming(folder, "written"):
         folder.mkdir(parents=True, exist_ok=True)
         written = 0
         for path, model in ((folder / file, model) for file, model in models.items()):
@@ -138,8 +136,6 @@ def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path
                 written += 1
         if not specs and not queries:
             (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
     return f"{folder}: {len(models):,} graphs, {written:,} written"
 
 

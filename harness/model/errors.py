@@ -12,8 +12,9 @@ HarnessError            exit code
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import ClassVar, Literal
 
 
 class HarnessError(Exception):
@@ -26,6 +27,15 @@ class UsageError(HarnessError):
     """The command line, a file that it names, or the environment is wrong."""
 
     exit_code = 2
+
+
+@contextmanager
+def naming(path: object, what: Literal["read", "written"]) -> Iterator[None]:
+    """Raise a UsageError that names a file or folder in place of an OSError: `PATH: cannot be read: why`."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be {what}: {error.strerror or error}") from error
 
 
 class SpecError(UsageError):

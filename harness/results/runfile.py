@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from harness.model import compressed as packed
-from harness.model.errors import HarnessFault, UsageError
+from harness.model.errors import HarnessFault, UsageError, naming
 from harness.model.file_lock import claim
 from harness.model.header import SCHEMA, End, Header
 from harness.model.result import Result
@@ -61,19 +61,15 @@ class RunWriter:
         self._whole = whole
         self._size = keep or 0
         self._lines = ResultLines(lambda lines, _number: self.append(lines))
-        try:
+        with naming(path, "written"):
             self._file: io.FileIO = open(path, "r+b", buffering=0, opener=_create)  # noqa: SIM115 - closed by close()
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if not claim(self._file.fileno()):
             self._file.close()
             raise busy(path)
-        try:
+        with naming(path, "written"):
             if os.fstat(self._file.fileno()).st_size > self._size:
                 self._file.truncate(self._size)
             self._file.seek(self._size)
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if header is not None:
             try:
                 self.add(header)
@@ -291,7 +287,7 @@ def rewrite(path: Path, header: Header, keep: Callable[[Result], bool]) -> int:
     Errors: UsageError where another process is writing it, or it cannot be written.
     """
     partial = path.with_name(f".{path.name}.part")
-    try:
+    with naming(path, "written"):
         with open(path, "r+b") as file:
             if not claim(file.fileno()):
                 raise busy(path)
@@ -301,8 +297,6 @@ def rewrite(path: Path, header: Header, keep: Callable[[Result], bool]) -> int:
                     writer.add(result)
         size = partial.stat().st_size
         os.replace(partial, path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
     return size
 
 

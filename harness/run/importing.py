@@ -21,7 +21,7 @@ from harness.compile.prepare import with_inputs
 from harness.compile.protos import LeftOut
 from harness.model.case import Case
 from harness.model.caseid import CaseKey
-from harness.model.errors import SpecError, UsageError
+from harness.model.errors import SpecError, UsageError, naming
 from harness.operators.base import Undefined
 from harness.render.text import one_line
 from harness.run.oracle import OracleError, contradiction, oracle
@@ -137,11 +137,9 @@ def write_specs(
         if not kept:
             continue
         path = folder / f"{operator}.yaml"
-        try:
+        with naming(path, "written"):
             folder.mkdir(parents=True, exist_ok=True)
             path.write_text(_text(operator, kept, comment), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         done.written[path] = len(kept)
         _judge(path, done)
 

@@ -17,7 +17,7 @@ from harness.compile.protos import LeftOut
 from harness.model.case import Case
 from harness.model.caseid import MODEL_CALL
 from harness.model.dtypes import DTYPES
-from harness.model.errors import UsageError
+from harness.model.errors import naming
 from harness.operators.in_models import CONSTANT, draws, needs_lengths
 from harness.run.importing import Import, ImportedEntry, loadable
 from harness.run.recording import RecordedNode, written
@@ -101,7 +101,7 @@ class ModelCalls:
         for call in self.all:
             if call.case is not None:
                 by_operator[call.case.operator].append(call)
-        try:
+        with naming(folder, "written"):
             folder.mkdir(parents=True, exist_ok=True)
             entries = {}
             with TensorStore(folder / TENSORS) as store:
@@ -118,8 +118,6 @@ class ModelCalls:
                 for operator, each in entries.items()
                 for entry in loadable(folder, operator, each, comment, done)
             }
-        except OSError as error:
-            raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
         for call in self.all:
             if call.case is not None and call.name not in kept:
                 call.case, call.why = None, "a spec cannot write it"

@@ -14,7 +14,7 @@ import msgspec
 from harness.compile.model_inputs import ModelInputs, free_dimensions
 from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
-from harness.model.errors import NothingRan, TargetUnavailable, UsageError
+from harness.model.errors import NothingRan, TargetUnavailable, UsageError, naming
 from harness.model.header import Header
 from harness.model.progress import RECORDING
 from harness.model.result import Result
@@ -201,10 +201,8 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     )
     view = ModelView(report, reader.header, results, asked.out)
     code = done.exit_code or int(bool(report.ended) or any(each.wrong for each in report.whole))
-    try:
+    with naming(asked.out / REPORT, "written"):
         (asked.out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
-    except OSError as error:
-        raise UsageError(f"{asked.out / REPORT}: cannot be written: {error.strerror}") from error
     return view, code
 
 
