@@ -3,7 +3,7 @@ for each operator on each target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.model.case import BEYOND, Validity
@@ -59,15 +59,15 @@ class SupportAnswer(NamedTuple):
 def measured_rows(tables: Tables, source: str) -> list[SupportRow]:
     """Return the rows of a run of which only the cases of the query were counted."""
     found = defects(tables)
-    rows = []
-    for operator in tables.operators:
-        here = [
+    known = {
+        operator: [
             KnownHere(each.title, each.reading.value, each.cases, each.since, each.mended, True, each.link)
             for each in found
             if not each.operators or operator in each.operators
         ]
-        rows += [_row(tables, operator, target, here, source) for target in tables.targets]
-    return rows
+        for operator in tables.operators
+    }
+    return _rows(tables, known, source)
 
 
 def planned_rows(tables: Tables, entries: Iterable[tuple[Expectation, int, bool]]) -> list[SupportRow]:
@@ -77,40 +77,52 @@ def planned_rows(tables: Tables, entries: Iterable[tuple[Expectation, int, bool]
         KnownHere(entry.name, "", number, *releases(entry.releases or {}), holds, entry.link)
         for entry, number, holds in entries
     ]
-    return [
-        _row(tables, operator, target, known, "")
-        for operator in tables.operators
-        for target in tables.targets
-    ]
+    return _rows(tables, dict.fromkeys(tables.operators, known), "")
 
 
-def _row(tables: Tables, operator: str, target: str, known: Sequence[KnownHere], source: str) -> SupportRow:
-    where = {"operator": operator, "target": target, "validity": Validity.VALID, "variant": ""}
-    info = tables.header.targets[target]
-    tally = tables.tally(**where)
-    opsets = sorted(opset for (opset,) in tables.by("opset", **where))
-    kernels: dict[str, set[int]] = {}
+def _rows(tables: Tables, known: Mapping[str, Sequence[KnownHere]], source: str) -> list[SupportRow]:
+    """Return a row for each operator on each target, with the `known` defects of the operator."""
+    valid = {"validity": Validity.VALID, "variant": ""}
+    tallies = tables.by("operator", "target", **valid)
+    opsets: dict[tuple[str, str], set[int]] = {}
+    for operator, target, opset in tables.by("operator", "target", "opset", **valid):
+        opsets.setdefault((operator, target), set()).add(opset)
+    by_level: dict[tuple[str, str], dict[str, int]] = {}
+    for (operator, target, level), tally in tables.by("operator", "target", "level", **valid).items():
+        by_level.setdefault((operator, target), {})[level] = tally.selected
+    kernels: dict[tuple[str, str], dict[str, set[int]]] = {}
     for row in support(tables):
-        if (row.operator, row.target) == (operator, target):
-            kernels.setdefault(row.registered, set()).update(row.opsets)
-    several = len(kernels) > 1
+        of_row = kernels.setdefault((row.operator, row.target), {})
+        of_row.setdefault(row.registered, set()).update(row.opsets)
+    rows = []
+    for operator in tables.operators:
+        for target in tables.targets:
+            at, info = (operator, target), tables.header.targets[target]
+            tally = tallies.get(at, Tally())
+            rows.append(
+                SupportRow(
+                    operator,
+                    tuple(sorted(opsets.get(at, ()))),
+                    target,
+                    info.onnxruntime or info.directml or "unknown",
+                    documented(by_level.get(at, {}), info) if info.provider in LOWERS_TO_DIRECTML else "–",
+                    _registered(kernels.get(at, {})),
+                    _measured(tally),
+                    tally,
+                    tuple(known[operator]),
+                    source,
+                )
+            )
+    return rows
+
+
+def _registered(kernels: Mapping[str, Collection[int]]) -> str:
+    """Say whether kernels are registered; where that is not the same at all opsets, at which."""
     words = [
-        f"{word} ({', '.join(map(str, sorted(kernels[word])))})" if several else word
-        for word in sorted(kernels)
+        f"{word} ({', '.join(map(str, sorted(kernels[word])))})" if len(kernels) > 1 else word
+        for word in sorted(kernels, reverse=True)
     ]
-    by_level = {level: each.selected for (level,), each in tables.by("level", **where).items()}
-    return SupportRow(
-        operator,
-        tuple(opsets),
-        target,
-        info.onnxruntime or info.directml or "unknown",
-        documented(by_level, info) if info.provider in LOWERS_TO_DIRECTML else "–",
-        ", ".join(reversed(words)) or "unknown",
-        _measured(tally),
-        tally,
-        tuple(known),
-        source,
-    )
+    return ", ".join(words) or "unknown"
 
 
 def documented(by_level: dict[str, int], info: TargetInfo) -> str:

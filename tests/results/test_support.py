@@ -4,6 +4,7 @@ import pytest
 
 from harness.model.case import BEYOND
 from harness.model.verdict import Outcome
+from harness.results import support_answer
 from harness.results.support import Support, support
 from harness.results.tables import tabulate
 from tests import synthetic
@@ -85,3 +86,22 @@ def test_a_kind_taken_only_in_part() -> None:
     (row,) = rows((FLOAT, "cpu", "2_1", Outcome.PASS), (f"{FLOAT};axis=1", "cpu", "2_1", Outcome.NOT_PLACED))
     assert row.measured == "partly"
     assert row.disagreements == ("registered, but not always taken",)
+
+
+def test_an_answer_compares_all_its_operators_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    monkeypatch.setattr(support_answer, "support", lambda tables: compared.append(tables) or support(tables))
+    results = [
+        synthetic.result(case, Outcome.PASS, target=target, levels={"directml": "2_1"})
+        for case in (FLOAT, "Exp@13:sweep=a;input=float32[2]")
+        for target in ("cpu", "dml")
+    ]
+    tables = tabulate(synthetic.header({"cpu": CPU, "dml": DML}), results, synthetic.end_of(results))
+    rows = support_answer.measured_rows(tables, "")
+    assert [(row.operator, row.target, row.opsets, row.registered) for row in rows] == [
+        ("Exp", "cpu", (13,), "yes"),
+        ("Exp", "dml", (13,), "yes"),
+        ("GatherND", "cpu", (13,), "yes"),
+        ("GatherND", "dml", (13,), "yes"),
+    ]
+    assert compared == [tables]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from harness.model.case import Validity
 from harness.model.header import of_other_files
 from harness.model.reference.feature_levels import level_key
 from harness.model.verdict import Reading
@@ -19,7 +20,7 @@ from harness.results.compare.comparison import (
     Comparison,
     Pair,
 )
-from harness.results.level_table import level_table, levels
+from harness.results.level_table import levels
 from harness.results.summary import Summary, count, missing, one_line, target_facts
 from harness.results.tally import Tally
 
@@ -235,19 +236,16 @@ def both_levels(comparison: Comparison) -> list[str]:
 
 def both_rows(comparison: Comparison) -> list[BothRow]:
     """Return a row for each operator and pair of targets, of valid cases."""
-    columns = both_levels(comparison)
-    of_base, of_head = (
-        {(row.operator, row.target): row for row in level_table(tables)}
-        for tables in (comparison.base, comparison.head)
-    )
+    columns, runs = both_levels(comparison), (comparison.base, comparison.head)
+    cells = [tables.by("operator", "target", "level", validity=Validity.VALID) for tables in runs]
+    totals = [tables.by("operator", "target", validity=Validity.VALID) for tables in runs]
     rows = []
     for operator in sorted({*comparison.base.operators, *comparison.head.operators}):
         for pair in comparison.pairs:
-            base, head = of_base.get((operator, pair.base)), of_head.get((operator, pair.head))
             by_level = {
                 level: BothCell(
-                    base.by_level.get(level, Tally()) if base else Tally(),
-                    head.by_level.get(level, Tally()) if head else Tally(),
+                    cells[0].get((operator, pair.base, level), Tally()),
+                    cells[1].get((operator, pair.head, level), Tally()),
                     comparison.by_level.get((operator, pair, level), Counter()),
                 )
                 for level in columns
@@ -255,7 +253,8 @@ def both_rows(comparison: Comparison) -> list[BothRow]:
             changes: Counter[Change] = Counter()
             for cell in by_level.values():
                 changes.update(cell.changes)
-            total = BothCell(base.total if base else Tally(), head.total if head else Tally(), changes)
+            of_base = totals[0].get((operator, pair.base), Tally())
+            total = BothCell(of_base, totals[1].get((operator, pair.head), Tally()), changes)
             rows.append(BothRow(operator, pair, by_level, total))
     return rows
 

@@ -8,7 +8,7 @@ operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
 from harness.results.rules.facts import roles
@@ -54,8 +54,7 @@ def _of_pair(shape: Shape, other: Shape) -> Iterator[tuple[str, Value]]:
     yield "ranks", "equal" if len(shape) == len(other) else "differ"
     yield "rank_gap", len(other) - len(shape)
     aligned = list(zip(reversed(shape), reversed(other), strict=False))
-    sizes = {_order(theirs, own) for own, theirs in aligned} - {"same"}
-    yield "extents", "same" if not sizes else "both" if len(sizes) > 1 else sizes.pop()
+    yield "extents", _orders(aligned)
     if any(own != theirs and 1 not in (own, theirs) for own, theirs in aligned):
         yield "broadcast", "impossible"
         return
@@ -83,12 +82,8 @@ def _along(
     for nth, (name, other) in enumerate(others):
         if len(other) == rank:
             prefix = "" if not nth else f"{name}."
-            off = {
-                _order(theirs, own)
-                for n, (theirs, own) in enumerate(zip(other, shape, strict=True))
-                if n != place
-            } - {"same"}
-            found[f"{prefix}off_{attribute}"] = "same" if not off else "both" if len(off) > 1 else off.pop()
+            off = [pair for n, pair in enumerate(zip(shape, other, strict=True)) if n != place]
+            found[f"{prefix}off_{attribute}"] = _orders(off)
             found[f"{prefix}along_{attribute}"] = _order(other[place], shape[place])
             found[f"{name}.along_{attribute}"] = other[place]
     return found
@@ -144,3 +139,9 @@ def yes(truth: bool) -> str:
 
 def _order(size: int, other: int) -> str:
     return "same" if size == other else "fewer" if size < other else "more"
+
+
+def _orders(extents: Iterable[tuple[int, int]]) -> str:
+    """Say how the second extents of pairs are, held against the first: `same`, `fewer`, `more`, or `both` of these."""
+    found = {_order(theirs, own) for own, theirs in extents} - {"same"}
+    return "same" if not found else "both" if len(found) > 1 else found.pop()
