@@ -20,7 +20,7 @@ from harness.model.header import Shard
 from harness.model.target_info import DML
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import select
+from harness.specs.selection import Selection
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target
 from harness.targets.windows import runtime
@@ -32,7 +32,7 @@ def main() -> None:
     """Prepare, wait, run, report."""
     name, part, parts, *paths = sys.argv[1:]
     shard = Shard(int(part), int(parts))
-    selection = select(expand(load_specs([Path(path) for path in paths])), (), shard)
+    selection = Selection(expand(load_specs([Path(path) for path in paths])), (), shard)
     prepared = []
     for graph, cases in by_graph(selection.cases(valid=True), 0):
         names = [name for name, _ in graph.inputs]

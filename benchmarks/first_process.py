@@ -22,7 +22,7 @@ from harness.run.processes.process import ProcessReport
 from harness.specs.expand import expand
 from harness.specs.expectations.target_expectations import Findings
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import Selection, select
+from harness.specs.selection import Selection
 
 _BLOCK = 512
 
@@ -38,12 +38,12 @@ def main() -> None:
         spec, count = write_spec(Path(folder), arguments.cases, static=False)
         started = time.process_time()
         plan = expand(load_specs([spec]))
-        selection = select(plan)
+        selection = Selection(plan)
         selection.counted()
         row("plans", count, time.process_time() - started)
         walk("a spec of one's own", selection, count)
         plan = expand(load_specs())
-        walk("the default specs", select(plan), plan.counted()[0])
+        walk("the default specs", Selection(plan), plan.counted()[0])
         lines = run_file(arguments.run).read_bytes().splitlines(keepends=True)[1:-1]
         arriving = [
             pickle.dumps(BlockResults(b"".join(part), ProcessReport(Counts(), Findings((), {})), ()))

@@ -38,7 +38,7 @@ from harness.run.pipeline import run as run_pipeline
 from harness.run.request import Request, new_run_id, nobody
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import Selection, select
+from harness.specs.selection import Selection
 from harness.targets.registry import default_targets, parse_targets
 
 __all__ = [
@@ -124,7 +124,7 @@ def load(
     asked = parse_all(queries)
     loaded = load_specs(_paths(specs), asked)
     plan = expand(loaded, asked, everything=everything, thorough=thorough, tell=progress)
-    chosen = select(plan, asked)
+    chosen = Selection(plan, asked)
     chosen.total()
     return chosen
 

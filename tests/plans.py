@@ -10,7 +10,7 @@ from harness.model.query import parse_all
 from harness.operators import COLLECTED
 from harness.specs.expand import Plan, expand
 from harness.specs.reading.load import load_specs, own_spec
-from harness.specs.selection import Selection, select
+from harness.specs.selection import Selection
 
 DEEPEST = ("GatherElements", "GatherND", "Round")
 """The operators whose cases are more various than any others': where a test needs many cases and not every
@@ -54,4 +54,4 @@ def plan_of(*operators: str) -> Plan:
 def selected(*queries: str) -> Selection:
     """Return what queries that name an operator each select."""
     parsed = parse_all(queries)
-    return select(plan_of(*sorted({query.operator or "" for query in parsed})), parsed)
+    return Selection(plan_of(*sorted({query.operator or "" for query in parsed})), parsed)

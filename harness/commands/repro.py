@@ -31,7 +31,6 @@ from harness.render.text import without_paths
 from harness.run.probe import Probes
 from harness.run.target_info import target_info
 from harness.specs.expand import expand
-from harness.specs.find_case import spec_of
 from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.specs.reading.write import reduced_from, spec_text
 from harness.targets.execution import Prepared
@@ -265,7 +264,7 @@ def _only_case(path: Path) -> tuple[Case, LoadedSpec]:
         raise UsageError(
             f"{path}: has {len(cases):,} cases; --case takes a spec with one, such as `harness reduce -o FILE` writes"
         )
-    return cases[0], spec_of(plan, cases[0])
+    return cases[0], plan.by_operator[cases[0].operator]
 
 
 def _read(path: Path) -> str:

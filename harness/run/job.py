@@ -31,7 +31,7 @@ from harness.run.resume import Done
 from harness.specs.expectations.expectation_entry import Entry
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.expectations.target_expectations import Known, TargetExpectations
-from harness.specs.find_case import problem_of, spec_of
+from harness.specs.find_case import problem_of
 from harness.specs.selection import CaseBlock, ChosenCases, Selection
 from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.pool import WorkerPool
@@ -199,7 +199,7 @@ class TargetRun(NamedTuple):
         contradicts = judgement.outcome is Outcome.ORACLE_ERROR and judgement.expected is not None
         if not contradicts or error is None or not isinstance(selection, Selection):
             return judgement
-        what = problem_of(spec_of(selection.plan, case), case, error.message, "output")
+        what = problem_of(selection.plan.by_operator[case.operator], case, error.message, "output")
         return judgement._replace(error=Error(error.class_, what))
 
     def _record(

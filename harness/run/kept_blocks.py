@@ -304,18 +304,17 @@ class KeptBlocks:
         return frozenset(spec.model.operator for spec in self._selection.plan.specs if not spec.built_in)
 
     def _operator(self, name: str) -> bytes:
-        """Return a digest of an operator's specs and of the expectations for it; empty where the operator is one that no
+        """Return a digest of an operator's spec and of the expectations for it; empty where the operator is one that no
         file of the harness defines."""
         if name not in self._operators:
             assert self._selection is not None
-            specs = self._selection.plan.specs_of.get(name, ())
-            own = all(
-                spec.built_in if spec.graph is not None else COLLECTED.get(name) is OPERATORS[name]
-                for spec in specs
-            )
+            spec = self._selection.plan.by_operator.get(name)
+            is_graph = spec is not None and spec.graph is not None
+            own = spec is None or (spec.built_in if is_graph else COLLECTED.get(name) is OPERATORS[name])
             entries = [self._known.entries[each] for each in self._known.of_operator(name)]
             told = repr([(each.entry, each.queries, each.exceptions) for each in entries]).encode()
-            found = sha256(told + b"".join(map(kept_plans.digest, specs))).digest() if own else b""
+            of_spec = b"" if spec is None else kept_plans.digest(spec)
+            found = sha256(told + of_spec).digest() if own else b""
             self._operators[name] = found
         return self._operators[name]
 

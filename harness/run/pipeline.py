@@ -34,7 +34,7 @@ from harness.specs.expectations.expectations import load_expectations
 from harness.specs.expectations.target_expectations import ExpectationScope
 from harness.specs.reading.load import LoadedSpec, load_specs, spec_files
 from harness.specs.reading.origins import origins
-from harness.specs.selection import Selection, select
+from harness.specs.selection import Selection
 from harness.targets.fake_script import check_scripts
 from harness.targets.launches import launch, make_ready
 from harness.targets.starting import ForkServer
@@ -111,7 +111,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
         if (end := earlier.complete()) is not None:
             code = _exit_code(end, earlier.done.counts, baselined=baseline is not None)
             return RunOutcome(earlier.path, end, code, was_complete=True)
-    selection = select(plan, request.queries, request.shard, pairwise=request.select == "pairwise")
+    selection = Selection(plan, request.queries, request.shard, pairwise=request.select == "pairwise")
     total, left_out = selection.counted()
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")

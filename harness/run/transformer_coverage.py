@@ -12,7 +12,7 @@ from harness.operators import OPERATORS
 from harness.run.probe import Probe, Probes
 from harness.specs.graphs.operator import FAMILY
 from harness.specs.graphs.pattern import Pattern
-from harness.specs.graphs.variations import at_level, combined, made
+from harness.specs.graphs.variations import combined, made, with_option
 
 
 class TransformerCoverage(NamedTuple):
@@ -64,7 +64,7 @@ def transformer_coverage(
 def _claimed(pattern: Pattern) -> str | None:
     """Return the case that `fuses_to` speaks of: the first level of each factor, optimised; None without a sweep."""
     for sweep in pattern.spec.sweeps:
-        return at_level(made(pattern, sweep, next(combined(pattern, sweep))), "all").id
+        return with_option(made(pattern, sweep, next(combined(pattern, sweep))), "optimization", "all").id
     return None
 
 

@@ -73,6 +73,10 @@ class SweepPlan:
     sweep: Sweep
     calls: SweepCalls
 
+    def may_have(self, query: Query) -> bool:
+        """Say whether a query can select any of the sweep's cases."""
+        return query.may_select(self.operator.name, f"sweep={self.sweep.name}")
+
     def cases(self, left_out: Counter[str]) -> Iterator[Case]:
         """Yield the sweep's cases, and count the left-out ones by reason."""
         for piece in self.pieces(left_out):
@@ -168,12 +172,9 @@ class Plan:
         yield from self.cases(valid=False)
 
     @cached_property
-    def specs_of(self) -> Mapping[str, Sequence[LoadedSpec]]:
-        """The specs by the name of their operator."""
-        found: dict[str, list[LoadedSpec]] = {}
-        for spec in self.specs:
-            found.setdefault(spec.model.operator, []).append(spec)
-        return found
+    def by_operator(self) -> Mapping[str, LoadedSpec]:
+        """The spec of each operator."""
+        return {spec.model.operator: spec for spec in self.specs}
 
     @property
     def operators(self) -> frozenset[str]:
@@ -208,7 +209,7 @@ class Plan:
         for valid in (True, False):
             yield from self.cases(
                 valid=valid,
-                wanted=lambda each: query.may_select(each.operator.name, f"sweep={each.sweep.name}"),
+                wanted=lambda each: each.may_have(query),
             )
 
 
@@ -335,6 +336,5 @@ def _read(spec: LoadedSpec, operator: Operator, kept: Iterable[KeptCalls]) -> It
     """Yield the sweeps of a spec, each with its kept plan."""
     for (_, sweep), found in zip(sweeps_of(spec, operator, []), kept, strict=True):
         calls = SweepCalls(spec, operator, sweep)
-        calls.found = found.groups, found.left_out
-        calls.arrays = found.arrays
+        calls.take(*found)
         yield SweepPlan(spec, operator, sweep, calls)

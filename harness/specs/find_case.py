@@ -35,7 +35,7 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
     if not matching and ":sweep=" in text:
         matching, _ = _look(expand(specs, (query,), everything=True), text, query)
     if len(matching) == 1:
-        return Found(matching[0], spec_of(plan, matching[0]))
+        return Found(matching[0], plan.by_operator[matching[0].operator])
     if matching:
         ids = ", ".join(case.id for case in matching[:_LISTED])
         raise UsageError(f"{len(matching):,} cases match {text!r}: name one of them, for example {ids}")
@@ -66,8 +66,3 @@ def problem_of(spec: LoadedSpec, case: Case, what: str, *key: str) -> str:
     name = CaseKey.of(case.id).origin.partition("=")[2]
     position = next(number for number, entry in enumerate(spec.model.cases) if entry.name == name)
     return spec.problem(("cases", position, *key), what)
-
-
-def spec_of(plan: Plan, case: Case) -> LoadedSpec:
-    """Return the spec of a case's operator."""
-    return next(spec for spec in plan.specs if spec.model.operator == case.operator)

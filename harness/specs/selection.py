@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain, combinations, count
+from itertools import combinations, count
 from typing import NamedTuple
 
 from harness.model.case import Case, Validity
@@ -144,16 +144,17 @@ class Selection:
     @cached_property
     def _sharded(self) -> dict[bool, list[Piece]]:
         """The pieces of this shard, found once: those of the others are passed over, and their cases not made."""
-        found = {}
-        for valid in (True, False):
-            parts = enumerate(divided(self._planned(Counter(), valid=valid), _SHARD_CASES))
-            found[valid] = [
-                piece
-                for number, part in parts
-                if self.shard is None or self.shard.holds(number)
-                for piece in part
-            ]
-        return found
+        return {
+            valid: [piece for mine, piece in self._divided(Counter(), valid=valid) if mine]
+            for valid in (True, False)
+        }
+
+    def _divided(self, left_out: Counter[str], *, valid: bool) -> Iterator[tuple[bool, Piece]]:
+        """Yield the pieces that a query can select cases of, each with whether it is of this shard; count what the plan
+        leaves out."""
+        for number, part in enumerate(divided(self._planned(left_out, valid=valid), _SHARD_CASES)):
+            mine = self.shard is None or self.shard.holds(number)
+            yield from ((mine, piece) for piece in part)
 
     def _planned(self, left_out: Counter[str], *, valid: bool) -> Iterator[Piece]:
         """Yield the pieces that a query can select cases of, of all shards; count what the plan leaves out."""
@@ -187,9 +188,7 @@ class Selection:
 
     def _wants(self, sweep: SweepPlan) -> bool:
         """Say whether a query can select any case of a sweep."""
-        return any(
-            query.may_select(sweep.operator.name, f"sweep={sweep.sweep.name}") for query in self.queries
-        )
+        return any(map(sweep.may_have, self.queries))
 
     def _asked(self, case: Case) -> bool:
         return any(query.matches(case.id) for query in self.queries)
@@ -232,9 +231,8 @@ class Selection:
             if not self._wants(sweep):
                 left_out[NOT_ASKED] += sweep.calls.count(left_out)
         for valid in (True, False):
-            for number, pieces in enumerate(divided(self._planned(left_out, valid=valid), _SHARD_CASES)):
-                mine = self.shard is None or self.shard.holds(number)
-                for case in chain.from_iterable(piece.cases() for piece in pieces):
+            for mine, piece in self._divided(left_out, valid=valid):
+                for case in piece.cases():
                     if unmatched:
                         unmatched = [query for query in unmatched if not query.matches(case.id)]
                     if self.queries and not self._asked(case):
@@ -260,13 +258,6 @@ class ChosenCases(NamedTuple):
     def blocks(self, size: int) -> Iterator[CaseBlock]:
         """Return the cases in blocks of `size`, numbered from 0, the valid ones first."""
         return numbered(lambda valid: pieces_of(self.chosen, valid=valid), size)
-
-
-def select(
-    plan: Plan, queries: tuple[Query, ...] = (), shard: Shard | None = None, *, pairwise: bool = False
-) -> Selection:
-    """Choose cases of a plan."""
-    return Selection(plan, queries, shard, pairwise)
 
 
 class _Pairs:

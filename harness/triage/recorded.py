@@ -27,7 +27,6 @@ from harness.results.runfile import RunReader
 from harness.run.hashes import hash_files, run_hashes
 from harness.specs.expand import Plan, expand
 from harness.specs.expectations.expectations import Expectations
-from harness.specs.find_case import spec_of
 from harness.specs.reading.load import LoadedSpec, load_specs
 from harness.targets.registry import parse_target, started_by
 from harness.targets.target import Target
@@ -85,7 +84,7 @@ def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequenc
             f"{reader.path}: {case_id}: the specs have no such case any more; name those of the run with --spec"
         )
     _check_same(reader.path, header, plan, case, result.target)
-    return Recorded(header, result, case, spec_of(plan, case))
+    return Recorded(header, result, case, plan.by_operator[case.operator])
 
 
 def _everything(header: Header) -> bool:

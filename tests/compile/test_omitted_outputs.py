@@ -17,7 +17,7 @@ from harness.operators import OPERATORS
 from harness.run.judge import judge
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import select
+from harness.specs.selection import Selection
 from tests.prepared import PROVIDER, answered, compiled, graph_of, placed, prepared_case
 from tests.running import SPECS, complaint, harness, results_of
 
@@ -52,7 +52,7 @@ def test_the_node_has_an_empty_name_and_the_graph_none(
     tmp_path: Path, omit: str, node: list[str], graph: list[str], neighbours: str
 ) -> None:
     options = f"{{outputs: 3, omit: {omit}, neighbours: {neighbours}}}"
-    (case,) = select(expand(load_specs([spec(tmp_path, options)]))).cases(valid=True)
+    (case,) = Selection(expand(load_specs([spec(tmp_path, options)]))).cases(valid=True)
     model = ModelProto.FromString(compiled(case).model)
     onnx.checker.check_model(model, full_check=True)
     (tested,) = (each for each in model.graph.node if each.name == "tested")
@@ -89,7 +89,7 @@ def test_one_of_a_variadic_output_may_have_an_empty_name(tmp_path: Path, omit: s
 
 def test_the_state_in_place_of_the_cell_turns_red(tmp_path: Path) -> None:
     """A kernel that numbers only the outputs that it is asked for gives Y_h where Y_c is wanted."""
-    (case,) = select(expand(load_specs([spec(tmp_path, '{outputs: 3, omit: "Y,Y_h"}')]))).cases(valid=True)
+    (case,) = Selection(expand(load_specs([spec(tmp_path, '{outputs: 3, omit: "Y,Y_h"}')]))).cases(valid=True)
     prepared = prepared_case(case)
     inputs = dict(zip(prepared.call.inputs, prepared.inputs, strict=True))
     _, state, cell = map(nearest, OPERATORS["LSTM"].oracle(prepared.call, inputs, "ieee"))
@@ -118,14 +118,14 @@ def test_a_model_comes_back_as_the_case_that_it_was(tmp_path: Path) -> None:
     path = spec(tmp_path, '{outputs: [3], omit: [Y, Y_h, "Y,Y_h"], neighbours: [false, true]}')
     assert harness("export", "--spec", path, tmp_path / "tests").code == 0
     assert harness("import", tmp_path / "tests", "-o", tmp_path / "specs").code == 0
-    found = select(expand(load_specs([tmp_path / "specs"]))).cases(valid=True)
+    found = Selection(expand(load_specs([tmp_path / "specs"]))).cases(valid=True)
     assert sorted((each.options.omit, each.options.neighbours) for each in found) == sorted(
         (omit, neighbours) for omit in ("Y", "Y_h", "Y,Y_h") for neighbours in (False, True)
     )
 
 
 def test_directml_has_no_such_call(tmp_path: Path) -> None:
-    cases = select(expand(load_specs([SPECS / "LSTM.yaml"])), parse_all(["sweep=last_cell_alone"])).cases(
+    cases = Selection(expand(load_specs([SPECS / "LSTM.yaml"])), parse_all(["sweep=last_cell_alone"])).cases(
         valid=True
     )
     assert {refusal(each, DIRECTML) for each in cases} == {"an output that a graph leaves out before others"}

@@ -26,7 +26,7 @@ from harness.operators.directml.description import Description, call_of, decode
 from harness.operators.directml.layout import buffer_bytes
 from harness.operators.directml.lowering import NotExpressible
 from harness.run.oracle import oracle
-from harness.specs.selection import select
+from harness.specs.selection import Selection
 from harness.specs.sweeps import calls
 from tests.plans import PARTS, plan_in_parts
 
@@ -261,7 +261,7 @@ def test_the_call_names_what_the_tables_speak_of() -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_every_case_of_the_specs_is_lowered_as_the_api_asks(part: str) -> None:
     refused: list[str] = []
-    selection = select(
+    selection = Selection(
         plan_in_parts(part), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"])
     )
     seen = 0

@@ -15,7 +15,7 @@ from harness.run.numbers import LocalNumbers
 from harness.run.processes.coordinator import Shared
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import BlockWalk, Selection, block_size, select
+from harness.specs.selection import BlockWalk, Selection, block_size
 from harness.specs.sweeps.sweep import SweepCalls
 from tests.running import ROUND
 
@@ -23,7 +23,7 @@ from tests.running import ROUND
 def selection(which: str) -> Selection:
     plan = expand(load_specs([ROUND]))
     queries = parse_all(["Round@22:sweep=rank"] if which == "query" else [])
-    found = select(plan, queries, Shard(1, 3) if which == "shard" else None, pairwise=which == "pairwise")
+    found = Selection(plan, queries, Shard(1, 3) if which == "shard" else None, pairwise=which == "pairwise")
     found.counted()
     return found
 
@@ -82,7 +82,7 @@ def test_a_product_that_is_not_kept_is_looked_for_by_block(monkeypatch: pytest.M
     plan = expand(load_specs([ROUND]), everything=True)
     for sweep in plan.sweeps:
         sweep.calls._found = None
-    chosen = select(plan)
+    chosen = Selection(plan)
     ids = [case.id for case in chosen]
     looked: list[int] = []
     groups = SweepCalls._groups

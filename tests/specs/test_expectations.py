@@ -19,7 +19,7 @@ from harness.specs.expectations.expectations import Expectations, load_expectati
 from harness.specs.expectations.target_expectations import ExpectationScope, TargetExpectations
 from harness.specs.expectations.tried_conditions import Conditions
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import select
+from harness.specs.selection import Selection
 
 TODAY = date(2026, 6, 1)
 ROUND_AND_GATHER_ND = ExpectationScope({"Round", "GatherND"}, whole=False)
@@ -301,7 +301,7 @@ def test_what_an_id_starts_with_leaves_out_no_entry_that_matches_it() -> None:
     entries = load_expectations().entries
     known = TargetExpectations("cpu", entries)
     queries = tuple(map(Query.parse, ("Abs", "Celu", "Dropout", "Erf")))
-    ids = [case.id for case in select(expand(load_specs((), queries), queries), queries)]
+    ids = [case.id for case in Selection(expand(load_specs((), queries), queries), queries)]
     found = [known.matching(each) for each in ids]
     assert any(found)
     for case_id, positions in zip(ids, found, strict=True):

@@ -13,7 +13,7 @@ from harness.model.case import Case
 from harness.specs.coverage.coverage import coverages
 from harness.specs.expand import expand
 from harness.specs.reading.load import default_folder, load_specs
-from harness.specs.selection import select
+from harness.specs.selection import Selection
 from tests.mutants import Call, Mutant, killed
 from tests.mutants.interactions import (
     INDICES,
@@ -218,7 +218,7 @@ def survivors(mutants: Iterable[Mutant], cases: list[Case], *targets: str) -> li
 
 @pytest.mark.parametrize("operator", one_of(3, reversed(DEEPEST)))
 def test_every_possible_pair_of_levels_is_shown(operator: str) -> None:
-    counted = coverages(select(plan_of(operator)), 2)
+    counted = coverages(Selection(plan_of(operator)), 2)
     assert [each.validity.value for each in counted] == ["valid", "invalid"]
     assert all(each.possible > 200 for each in counted)
     assert [levels for each in counted for levels in each.missing] == []

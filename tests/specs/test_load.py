@@ -56,7 +56,7 @@ def test_a_spec_is_what_it_says(tmp_path: Path) -> None:
 def test_lines_and_problems_of_a_loaded_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (spec,) = load(tmp_path, GatherElements=GATHER_ELEMENTS)
-    assert spec.where("cases", 0, "attributes", "axis") == "GatherElements.yaml:8"
+    assert spec.source.where("cases", 0, "attributes", "axis") == "GatherElements.yaml:8"
     assert (
         spec.problem(("sweeps", 0, "attributes", "axis"), "out of range")
         == "GatherElements.yaml:17: sweeps[0].attributes.axis: out of range"

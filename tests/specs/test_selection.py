@@ -19,7 +19,7 @@ from harness.specs import selection as selections
 from harness.specs.expand import Plan, SweepPlan, expand
 from harness.specs.find_case import find_case
 from harness.specs.reading.load import load_specs
-from harness.specs.selection import select
+from harness.specs.selection import Selection
 from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.frames import tensor_bytes
 from tests.plans import PARTS, plan_in_parts, plan_of
@@ -39,7 +39,7 @@ def fresh_plan() -> Plan:
 
 @cache
 def valid() -> tuple[Case, ...]:
-    return tuple(select(plan()).cases(valid=True))
+    return tuple(Selection(plan()).cases(valid=True))
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -52,7 +52,8 @@ def test_ids_are_unique(part: str) -> None:
 @pytest.mark.parametrize("of", [1, 2, 3, pytest.param(7, marks=pytest.mark.slow)])
 def test_shards_partition_the_cases(of: int) -> None:
     parts = [
-        [case.id for case in select(plan(), shard=Shard(n, of)).cases(valid=True)] for n in range(1, of + 1)
+        [case.id for case in Selection(plan(), shard=Shard(n, of)).cases(valid=True)]
+        for n in range(1, of + 1)
     ]
     assert sorted(case for part in parts for case in part) == sorted(case.id for case in valid())
     assert all(abs(len(part) - len(valid()) / of) < 0.1 * len(valid()) for part in parts)
@@ -63,7 +64,7 @@ def test_a_shard_makes_no_case_of_the_others(
     monkeypatch: pytest.MonkeyPatch, queries: tuple[str, ...]
 ) -> None:
     whole = sum(1 for _ in plan())
-    counts = select(plan(), shard=Shard(2, 5)).counted()
+    counts = Selection(plan(), shard=Shard(2, 5)).counted()
     made: list[Case] = []
 
     def counted(sweep: SweepPlan, *given: Any, make: Any = SweepPlan._cases) -> Iterator[Case]:
@@ -72,7 +73,7 @@ def test_a_shard_makes_no_case_of_the_others(
             yield case
 
     monkeypatch.setattr(SweepPlan, "_cases", counted)
-    chosen = select(plan(), parse_all(queries), Shard(2, 5))
+    chosen = Selection(plan(), parse_all(queries), Shard(2, 5))
     number, left_out = chosen.counted()
     assert (number, left_out) == counts
     assert not chosen.complete
@@ -86,7 +87,7 @@ def terms(case: Case) -> list[str]:
 
 
 def test_pairwise_covers_every_pair_that_occurs() -> None:
-    chosen = list(select(plan(), pairwise=True).cases(valid=True))
+    chosen = list(Selection(plan(), pairwise=True).cases(valid=True))
     swept = [case for case in valid() if case.literals is None]
     wanted = {pair for case in swept for pair in combinations(terms(case), 2)}
     assert wanted <= {pair for case in chosen for pair in combinations(terms(case), 2)}
@@ -96,7 +97,7 @@ def test_pairwise_covers_every_pair_that_occurs() -> None:
 
 
 def test_pairwise_counts_what_it_leaves_out() -> None:
-    selection = select(plan(), parse_all(["Round"]), pairwise=True)
+    selection = Selection(plan(), parse_all(["Round"]), pairwise=True)
     chosen, left_out = selection.counted()
     assert (chosen, left_out) == selection.counted()
     assert chosen == sum(1 for _ in selection)
@@ -108,9 +109,9 @@ def test_pairwise_counts_what_it_leaves_out() -> None:
 
 @pytest.mark.slow
 def test_invalid_cases_are_never_thinned_out() -> None:
-    everything = [case.id for case in select(plan()).cases(valid=False)]
-    assert [case.id for case in select(plan(), pairwise=True).cases(valid=False)] == everything
-    assert all(case.validity is not Validity.VALID for case in select(plan()).cases(valid=False))
+    everything = [case.id for case in Selection(plan()).cases(valid=False)]
+    assert [case.id for case in Selection(plan(), pairwise=True).cases(valid=False)] == everything
+    assert all(case.validity is not Validity.VALID for case in Selection(plan()).cases(valid=False))
 
 
 SPEC = """\
@@ -221,7 +222,7 @@ def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest
     gives."""
     monkeypatch.setattr(selections, "_FEW", few)
     fresh, counted = (
-        select(fresh_plan(), parse_all(["Gather@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2)
+        Selection(fresh_plan(), parse_all(["Gather@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2)
     )
     total, left_out = counted.counted()
     assert (total, left_out) == counted.counted()
@@ -252,7 +253,7 @@ def test_a_sweep_that_no_query_can_select_is_left_out_as_its_cases_would_be(quer
         for case in everything.cases(valid=valid)
         if any(q.matches(case.id) for q in asked)
     ]
-    chosen = select(everything, asked)
+    chosen = Selection(everything, asked)
     assert [case.id for case in chosen] == one_by_one
     total, combinations = everything.counted()
     number, left_out = chosen.counted()
@@ -275,7 +276,7 @@ def test_operators_that_no_query_speaks_of_are_not_planned() -> None:
     assert {sweep.operator.name for sweep in planned.sweeps} == {"Add", "Softmax"}
     assert {spec.model.operator for spec in planned.specs} == set(SOME)
     first, second = (
-        [case.id for case in select(each, queries).cases(valid=True)] for each in (planned, plan())
+        [case.id for case in Selection(each, queries).cases(valid=True)] for each in (planned, plan())
     )
     assert first == second
 

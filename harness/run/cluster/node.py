@@ -35,7 +35,7 @@ from harness.run.processes.process import Fault, Opened, RunProcess, TargetPart,
 from harness.run.request import planned
 from harness.specs.expand import pieces_of
 from harness.specs.reading.load import LoadedSpec, default_folder, load_specs
-from harness.specs.selection import BlockWalk, CaseBlock, Selection, select
+from harness.specs.selection import BlockWalk, CaseBlock, Selection
 from harness.targets.launches import make_ready
 from harness.targets.target import Target
 
@@ -181,7 +181,7 @@ class _SentArtifacts(Artifacts):
 
 def _selection(order: RunOrder) -> Selection:
     plan = planned([_spec(each) for each in order.specs], order.queries, order.select)
-    selection = select(plan, order.queries, order.shard, pairwise=order.select == "pairwise")
+    selection = Selection(plan, order.queries, order.shard, pairwise=order.select == "pairwise")
     if not selection.complete:
         selection.counted()  # which remembers the cases where they are few
     return selection

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, combinations, pairwise, product
+from itertools import accumulate, combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -97,10 +97,8 @@ def _coverage(
     for each in shows:
         space.mark(seen, dict(each), alone, illegal)
     refused = {places: why for places, why in refused.items() if not possible[places]}
-    missing = [
-        space.levels(places) for places in map(tuple, np.argwhere(possible & ~seen)) if space.first(places)
-    ]
-    number = int(space.ordered(possible).sum())
+    missing = [space.levels(places) for places in map(tuple, np.argwhere(possible & ~seen))]
+    number = int(possible.sum())
     return Coverage(
         operator,
         validity,
@@ -111,7 +109,7 @@ def _coverage(
         number - len(missing),
         number,
         Counter(refused.values()),
-        int(space.ordered(space.every()).sum()) - number - len(refused) if not illegal else 0,
+        int(space.every().sum()) - number - len(refused) if not illegal else 0,
         missing,
     )
 
@@ -140,7 +138,7 @@ def _observed(shows: Iterable[Shown]) -> dict[str, tuple[str, ...]]:
 
 
 class _Space:
-    """All tuples of levels of different factors, by the places of the levels."""
+    """All tuples of levels of different factors, by the places of the levels, which rise in each tuple."""
 
     def __init__(self, factors: dict[str, tuple[str, ...]], strength: int) -> None:
         self.strength = strength
@@ -152,19 +150,11 @@ class _Space:
         return np.zeros((len(self.named),) * self.strength, np.bool_)
 
     def every(self) -> NDArray[np.bool_]:
-        """Mark all, with places in rising order."""
+        """Mark all."""
         found = self.none()
         for chosen in combinations(range(len(self.starts) - 1), self.strength):
             found[tuple(np.ix_(*(range(self.starts[n], self.starts[n + 1]) for n in chosen)))] = True
         return found
-
-    def first(self, places: tuple[int, ...]) -> bool:
-        """Say whether places rise: of all orders of a tuple, one counts."""
-        return all(one < other for one, other in pairwise(places))
-
-    def ordered(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the marked numbers in rising order."""
-        return marked & self.every()
 
     def levels(self, places: tuple[int, ...]) -> Levels:
         return tuple(self.named[place] for place in places)

@@ -6,27 +6,18 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import yaml
 
 from harness.specs.reading.load import default_folder
 
 
-class CellsWithoutCase(NamedTuple):
-    """Cells of an operator, an input and a kind each, that get no case, and why."""
-
-    cells: tuple[str, ...]
-    because: str
-
-
 @cache
-def left_out() -> dict[str, tuple[CellsWithoutCase, ...]]:
-    """Read what gets no case, by operator or by a pattern of operators."""
-    tree: dict[str, list[dict[str, Any]]] = yaml.safe_load(left_out_file().read_bytes())
+def left_out() -> dict[str, dict[str, str]]:
+    """Read by operator, or by a pattern of operators, the cells that get no case, an input and a kind each, and why."""
     return {
-        operator: tuple(CellsWithoutCase(tuple(entry["cells"]), entry["because"]) for entry in entries)
-        for operator, entries in tree.items()
+        operator: {cell: " ".join(entry["because"].split()) for entry in entries for cell in entry["cells"]}
+        for operator, entries in yaml.safe_load(left_out_file().read_bytes()).items()
     }
 
 
@@ -36,11 +27,10 @@ def left_out_file() -> Path:
 
 
 def reasons(operator: str) -> dict[str, str]:
-    """Return the cells of an operator that get no case, as the file writes them, with the reasons."""
+    """Return the cells of an operator that get no case, with the reasons."""
     return {
-        cell: " ".join(entry.because.split())
-        for pattern, entries in left_out().items()
+        cell: because
+        for pattern, cells in left_out().items()
         if fnmatchcase(operator, pattern)
-        for entry in entries
-        for cell in entry.cells
+        for cell, because in cells.items()
     }

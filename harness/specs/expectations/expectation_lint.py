@@ -29,7 +29,7 @@ def lint(
     problems: list[str] = []
     seen: dict[tuple[object, ...], Located] = {}
     for located in expectations.entries:
-        problems += [*located.unfilled(), *located.expired(today)]
+        problems += located.flaws(today)
         entry = located.entry
         scope_of = (
             frozenset(entry.match),

@@ -7,7 +7,7 @@ if its date has passed (expired).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -57,22 +57,19 @@ class Located:
         """Return one line: `file:line: [position]: what`."""
         return self.file.problem((self.position,), what)
 
-    def unfilled(self) -> list[str]:
-        """Return a problem if a reviewer has yet to state the outputs, the reason or a link."""
+    def flaws(self, today: date) -> Iterator[str]:
+        """Yield a problem if a reviewer has yet to state the outputs, the reason or a link, and if the entry's date has
+        passed."""
         entry = self.entry
         missing = [
             name
             for name, text in (("gives", entry.gives), ("reason", entry.reason), ("link", entry.link))
             if text is not None and text.strip().upper() == TODO
         ]
-        return [self.problem(f"not reviewed yet: fill in {', '.join(missing)}")] if missing else []
-
-    def expired(self, today: date) -> list[str]:
-        """Return a problem if the entry's date has passed."""
-        expires = self.entry.expires
-        if expires is not None and expires < today:
-            return [self.problem(f"expired on {expires}; look whether it still holds")]
-        return []
+        if missing:
+            yield self.problem(f"not reviewed yet: fill in {', '.join(missing)}")
+        if entry.expires is not None and entry.expires < today:
+            yield self.problem(f"expired on {entry.expires}; look whether it still holds")
 
     def speaks_of(self, operators: Collection[str]) -> bool:
         """Say whether the entry can match a case of one of these operators."""
@@ -341,7 +338,7 @@ class TargetExpectations:
             )
             for (first, second), case_id in sorted(self._conflicts.items())
         ]
-        found += [line for located in self.entries for line in (*located.unfilled(), *located.expired(today))]
+        found += [line for located in self.entries for line in located.flaws(today)]
         if scope is not None:
             for located, used in zip(self.entries, self.used, strict=True):
                 if (

@@ -16,7 +16,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN
 from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import Pattern
-from harness.specs.graphs.variations import DEPLOYED, at_level, cases_of, combined, made, misfit
+from harness.specs.graphs.variations import DEPLOYED, cases_of, combined, made, misfit, with_option
 from harness.specs.sweeps.calls import call_of
 from harness.specs.sweeps.covering import covering
 
@@ -45,7 +45,7 @@ def _deployed(pattern: Pattern, sweep: GraphSweep) -> Iterator[Case]:
     for levels in _deployments(plain):
         exposed = _inner_value(plain) if levels["exposed"] else ""
         case = made(pattern, sweep, {**base, **levels, "exposed": exposed})
-        yield at_level(case, levels["optimization"])
+        yield with_option(case, "optimization", levels["optimization"])
 
 
 def _deployments(case: Case) -> Iterator[dict[str, Any]]:

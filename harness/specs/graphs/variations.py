@@ -95,12 +95,7 @@ def _tried(pattern: Pattern, sweep: GraphSweep) -> Iterator[tuple[Levels, Case, 
 def at_levels(case: Case) -> Iterator[Case]:
     """Yield the case at each level of optimisation."""
     for level in LEVELS:
-        yield at_level(case, level)
-
-
-def at_level(case: Case, level: Optimization) -> Case:
-    """Return the case at a level of optimisation."""
-    return with_option(case, "optimization", level)
+        yield with_option(case, "optimization", level)
 
 
 def with_option(case: Case, name: str, level: Any) -> Case:
@@ -156,10 +151,9 @@ def made(pattern: Pattern, sweep: GraphSweep, levels: Levels) -> Case:
         value = plain(levels.get(name, usual))
         if value != usual:
             attributes[name] = value
-    options = msgspec.structs.replace(
-        Options(shapes=levels.get("shapes", "symbolic"), initializer=levels.get("initializer") or None),
-        **{name: levels.get(name) for name in ("optionals", "left_out", *DEPLOYMENTS)},
-    )
+    others: dict[str, Any] = {name: levels.get(name) for name in ("optionals", "left_out", *DEPLOYMENTS)}
+    initializer = levels.get("initializer") or None
+    options = Options(shapes=levels.get("shapes", "symbolic"), initializer=initializer, **others)
     terms = [f"{spec.graph}@{opset}:sweep={sweep.name}", *map(input_term, inputs)]
     terms += [f"{name}={value_text(value)}" for name, value in attributes.items()]
     terms += [

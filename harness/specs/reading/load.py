@@ -26,7 +26,7 @@ from harness.specs.reading.check import Checks
 from harness.specs.reading.problems import validation_problems
 from harness.specs.reading.schema import Spec
 from harness.specs.reading.schema_types import ALL, STRICT_TYPES
-from harness.specs.reading.source import Key, KeyPath, Source, shown
+from harness.specs.reading.source import KeyPath, Source, shown
 
 if TYPE_CHECKING:
     from harness.specs.graphs.schema import GraphSpec
@@ -46,10 +46,6 @@ class LoadedSpec:
     source: Source
     graph: Pattern | None = None
     """The graph that it is a spec of, where it is none of an operator."""
-
-    def where(self, *path: Key) -> str:
-        """Return `file:line` of a part of the file."""
-        return self.source.where(*path)
 
     def problem(
         self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()
@@ -177,7 +173,7 @@ def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
         try:
             specs.append(spec := _load(path, graphs))
             if spec.graph is not None:
-                graphs[spec.model.operator] = spec.where("graph")
+                graphs[spec.model.operator] = spec.source.where("graph")
         except SpecError as error:
             problems.extend(error.problems)
         except Exception as error:  # noqa: BLE001 - anything: a graph's operators compute with what it says
@@ -188,7 +184,8 @@ def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
         if earlier is not spec:
             problems.append(
                 spec.problem(
-                    ("operator",), f"{spec.model.operator} already has a spec, {earlier.where('operator')}"
+                    ("operator",),
+                    f"{spec.model.operator} already has a spec, {earlier.source.where('operator')}",
                 )
             )
     return specs, problems

@@ -21,6 +21,7 @@ from harness.specs.coverage.factors import level, shape_level, type_factor
 from harness.specs.reading.attribute_values import alternatives
 from harness.specs.reading.entry_schema import Cover, Levels
 from harness.specs.reading.schema_types import ALL
+from harness.specs.reading.source import KeyPath
 from harness.specs.sweeps import api
 from harness.specs.sweeps.alternatives import Choices, Listed, Nth, stands_for_all
 from harness.specs.sweeps.combination import (
@@ -110,7 +111,10 @@ class Interactions:
         ]
         for name in sweep.inputs:
             found += self._of_shape(name)
-        for parameter in self._typed():
+        typed: dict[str, Parameter] = {}
+        for parameter in (each for opset in listed.opsets for each in listed.parameters(opset)):
+            typed.setdefault(parameter.type_param, parameter)
+        for parameter in typed.values():
             dtypes = dict.fromkeys(
                 dtype
                 for opset in listed.opsets
@@ -127,14 +131,6 @@ class Interactions:
             asked = {str(each): each for each in api.sweep_options(sweep.directml)}
             found.append(Factor("directml", ("directml",), asked))
         return sorted(found, key=lambda factor: -len(factor.levels)) if self.of_sizes else found
-
-    def _typed(self) -> Iterator[Parameter]:
-        seen = set()
-        for opset in self.listed.opsets:
-            for parameter in self.listed.parameters(opset):
-                if parameter.type_param not in seen:
-                    seen.add(parameter.type_param)
-                    yield parameter
 
     def _of_shape(self, name: str) -> Iterator[Factor]:
         given, words = self.listed.sweep.inputs[name], self._words
@@ -183,37 +179,39 @@ class Interactions:
                     return _places(_MOST_OF_ALL)
         return _places(max(map(len, domains), default=0))
 
-    def problems(self) -> list[tuple[tuple[str, ...], str, str, list[str]]]:
-        """Return the problems of names of factors and levels: place, message, the word, and the allowed
-        words."""
+    def problems(self, at: KeyPath) -> Iterator[str]:
+        """Yield the problems of names of factors and levels; `at` is the place of `cover`."""
+        spec = self.listed.spec
         known = {factor.name: list(factor.levels) for factor in self.factors}
-        found: list[tuple[tuple[str, ...], str, str, list[str]]] = []
-        named: list[tuple[tuple[str, ...], Levels]] = [
+        named: list[tuple[KeyPath, Levels]] = [
             (("alone",), self.cover.alone),
             (("illegal",), self.cover.illegal),
         ]
-        named += [(("forbid", str(n), "levels"), each.levels) for n, each in enumerate(self.cover.forbid)]
-        for at, levels in named:
+        named += [(("forbid", n, "levels"), each.levels) for n, each in enumerate(self.cover.forbid)]
+        for key, levels in named:
             for name, listed in levels.items():
+                place = (*at, *key, name)
                 if name not in known:
-                    found.append(((*at, name), f"the sweep has no factor {name!r}", name, list(known)))
+                    yield spec.problem(place, f"the sweep has no factor {name!r}", given=name, allowed=known)
                     continue
-                found += [
-                    ((*at, name), f"the factor {name} has no level {one!r}", one, known[name])
-                    for one in listed
-                    if one not in known[name]
-                ]
+                for one in listed:
+                    if one not in known[name]:
+                        what = f"the factor {name} has no level {one!r}"
+                        yield spec.problem(place, what, given=one, allowed=known[name])
         invalid = self.listed.sweep.validity is Validity.INVALID
         if (self.cover.illegal and not invalid) or (invalid and self.of_sizes and not self.cover.illegal):
             what = "an invalid sweep of ranks and sizes names its `illegal` levels, and no valid sweep does"
-            found.append(((), what, "", []))
-        return found
+            yield spec.problem(at, what)
 
     # rows
 
+    @cached_property
+    def _named(self) -> list[tuple[str, str]]:
+        """The factor and the level at each place."""
+        return [(factor.name, one) for factor in self.factors for one in factor.levels]
+
     def _places(self, levels: Levels) -> set[int]:
-        named = ((factor.name, one) for factor in self.factors for one in factor.levels)
-        return {place for place, (name, one) in enumerate(named) if one in levels.get(name, ())}
+        return {place for place, (name, one) in enumerate(self._named) if one in levels.get(name, ())}
 
     def covered(self, strength: int) -> list[CoveringArray]:
         """Return what covers levels, pairs and triples, up to a strength: each goes on from the one before. A sweep
@@ -242,8 +240,7 @@ class Interactions:
 
     def named(self, places: Sequence[int]) -> tuple[tuple[str, str], ...]:
         """Return the factors and levels at places."""
-        every = [(factor.name, one) for factor in self.factors for one in factor.levels]
-        return tuple(every[place] for place in places)
+        return tuple(self._named[place] for place in places)
 
     @cached_property
     def groups(self) -> list[CallGroup]:

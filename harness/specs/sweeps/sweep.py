@@ -147,23 +147,22 @@ class SweepCalls:
 
     @property
     def found(self) -> tuple[Sequence[CallGroup], Counter[str]]:
-        """All groups, and the left-out cases by reason; found once, at first use, or given."""
+        """All groups, and the left-out cases by reason; found once, at first use, or kept by an earlier command."""
         if self._found is None:
             left_out = Counter[str]()
             self._found = list(self.groups(left_out)), left_out
         return self._found
-
-    @found.setter
-    def found(self, found: tuple[Sequence[CallGroup], Counter[str]]) -> None:
-        self._found = found
 
     @property
     def arrays(self) -> list[CoveringArray]:
         """The covering arrays that the groups are from, as far as coverage is counted by them."""
         return self.interactions.built if self.interactions is not None and self.interactions.of_sizes else []
 
-    @arrays.setter
-    def arrays(self, arrays: list[CoveringArray]) -> None:
+    def take(
+        self, groups: Sequence[CallGroup], left_out: Counter[str], arrays: Sequence[CoveringArray]
+    ) -> None:
+        """Take what an earlier command found of the sweep."""
+        self._found = groups, left_out
         if self.interactions is not None and arrays:
             self.interactions.built[:] = arrays
 
@@ -228,12 +227,8 @@ class SweepCalls:
         at = ("sweeps", number)
         first = None
         if self.interactions is not None:
-            wrong = self.interactions.problems()
-            if wrong:
-                return [
-                    self.spec.problem((*at, "cover", *path), what, given=given or None, allowed=allowed)
-                    for path, what, given, allowed in wrong
-                ]
+            if wrong := list(self.interactions.problems((*at, "cover"))):
+                return wrong
             first = next(iter(self.interactions.groups), None)
         else:
             steps = self.steps
