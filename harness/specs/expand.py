@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.model.case import Case, TensorSpec, Validity
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
@@ -31,11 +31,15 @@ from harness.specs.graphs.deployments import graph_cases
 from harness.specs.reading.entry_schema import Sweep
 from harness.specs.reading.literal_cases import literal_cases
 from harness.specs.reading.load import LoadedSpec
+from harness.specs.reading.source import KeyPath
 from harness.specs.reading.sweep_problems import sweep_problems
 from harness.specs.sweeps.api_cases import api_cases
 from harness.specs.sweeps.combination import CallGroup, Kinds
 from harness.specs.sweeps.family_sweeps import sweeps_of
 from harness.specs.sweeps.sweep import SweepCalls
+
+if TYPE_CHECKING:
+    from harness.specs.graphs.schema import GraphSweep
 
 
 class Piece(NamedTuple):
@@ -298,6 +302,7 @@ def _planned(
         from harness.specs.graphs.load import misfits  # loaded with the graph
 
         cases: list[Case] = []
+        problems.extend(_names_used_twice(spec, enumerate(spec.graph.spec.sweeps)))
         problems.extend(misfits(spec.source, spec.graph))
         with spec.noting((), problems):
             if len(problems) == before:
@@ -307,7 +312,9 @@ def _planned(
         return cases, ()
     written = list(literal_cases(spec, operator, problems))
     sweeps: list[SweepPlan] = []
-    for number, sweep in sweeps_of(spec, operator, problems):
+    listed = list(sweeps_of(spec, operator, problems))
+    problems.extend(_names_used_twice(spec, listed))
+    for number, sweep in listed:
         with spec.noting(("sweeps", number), problems):
             found = sweep_problems(spec, operator, number, sweep)
             if not found:
@@ -330,6 +337,18 @@ def _planned(
         if keeps and kept_plans.keeps(spec, operator):
             kept_plans.write(spec, KeptPlan(written, [each.kept() for each in sweeps]))
     return written, sweeps
+
+
+def _names_used_twice(spec: LoadedSpec, sweeps: Iterable[tuple[int, Sweep | GraphSweep]]) -> Iterator[str]:
+    """Yield a problem for each name of a case or a sweep that another one has: ids differ by them."""
+    first: dict[tuple[str, str], KeyPath] = {}
+    cases = (("cases", number, case.name) for number, case in enumerate(spec.model.cases))
+    for key, number, name in (*cases, *(("sweeps", number, sweep.name) for number, sweep in sweeps)):
+        used = (key, number, "use") in spec.source.lines
+        path = (key, number, "use" if used else "name")
+        earlier = first.setdefault((key, name), path)
+        if earlier is not path:
+            yield spec.problem(path, f"the name {name!r} is already used, {spec.source.where(*earlier)}")
 
 
 def _read(spec: LoadedSpec, operator: Operator, kept: Iterable[KeptCalls]) -> Iterator[SweepPlan]:

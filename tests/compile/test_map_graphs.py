@@ -106,9 +106,10 @@ cases:
 """
 
 
-def test_a_map_is_no_initializer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["    options: {initializer: X_values}\n", "sweeps:\n  - use: binary\n"])
+def test_a_map_is_no_initializer(tmp_path: Path, more: str) -> None:
     spec = tmp_path / "a.yaml"
-    spec.write_text(SPEC + "    options: {initializer: X_values}\n", encoding="utf-8")
+    spec.write_text(SPEC + more, encoding="utf-8")
     assert "'X_values' is of a map, which is no initializer" in harness("check", spec).err
 
 

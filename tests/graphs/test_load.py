@@ -99,6 +99,14 @@ from tests.running import complaint, harness
             "graph.yaml:16: sweeps[1].name: the name 'scale' is already used, ",
         ),
         (
+            "sweeps:\n",
+            "cases:\n"
+            + 2
+            * "  - {name: one, inputs: {A: {dtype: float32, values: [1]}, B: {dtype: float32, values: [1]}}}\n"
+            + "sweeps:\n",
+            "graph.yaml:16: cases[1].name: the name 'one' is already used, ",
+        ),
+        (
             "[0, 3]]",
             "[0, 3], [2, 4]]",
             "graph.yaml:19: sweeps[0].factors.'A.shape'[2]: no case has [2,4]: Add of A, B breaks the rule: the shapes can be "

@@ -43,7 +43,7 @@ def graph_spec(file: Source) -> GraphSpec:
         problems.append(
             file.problem(("graph",), f"{spec.graph} is an operator of ONNX; give the graph a name of its own")
         )
-    for check in (_names, _operators, _fused, _sweeps):
+    for check in (_names, _operators, _fused):
         problems += check(file, spec)
     if problems:
         raise SpecError(file.by_line(problems))
@@ -232,16 +232,6 @@ def _fused(file: Source, spec: GraphSpec) -> Iterator[str]:
             what = f"neither ONNX nor ONNX Runtime has an operator {name!r}"
             allowed = known if "." in name else short
             yield file.problem(("fuses_to", number), what, given=name, allowed=allowed)
-
-
-def _sweeps(file: Source, spec: GraphSpec) -> Iterator[str]:
-    """Check that sweeps have names of their own, by which their cases differ."""
-    names: dict[str, KeyPath] = {}
-    for number, sweep in enumerate(spec.sweeps):
-        path = ("sweeps", number, "name")
-        if (first := names.setdefault(sweep.name, path)) != path:
-            what = f"the name {sweep.name!r} is already used, {file.where(*first)}"
-            yield file.problem(path, what)
 
 
 def _factors(file: Source, pattern: Pattern) -> Iterator[str]:

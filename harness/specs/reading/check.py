@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.model import onnx_schemas
-from harness.model.case import CONSTANTS, Validity
+from harness.model.case import Validity
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.model.operator_schema import OperatorSchema
 from harness.specs.reading import literals
@@ -17,7 +17,7 @@ from harness.specs.reading.attribute_values import WrongValue, alternatives, typ
 from harness.specs.reading.entry_schema import CaseInput, LiteralCase, Sweep, SweepInput, Use
 from harness.specs.reading.schema import Spec
 from harness.specs.reading.schema_types import ALL
-from harness.specs.reading.source import Key, KeyPath, Source, shown
+from harness.specs.reading.source import KeyPath, Source, shown
 from harness.specs.reading.stored import stored_array
 
 MAX_COMBINATIONS = 1 << 24
@@ -94,20 +94,12 @@ class Checks:
     def entries(self, model: Spec | None) -> None:
         """Check every entry: a well-formed one in full, of others at least the names in it; `model` is the file's where
         all are well-formed."""
-        names: dict[tuple[Key, str], KeyPath] = {}
         for path, raw, kind in _entries(self.file):
-            if isinstance(raw, dict) and "use" in raw:
-                continue  # what it names is checked where it is used
             try:
                 entry = kind.model_validate(raw) if model is None else getattr(model, str(path[0]))[path[1]]
             except ValidationError:  # reported by the validation of the whole file
                 self.names(path, raw, kind)
                 continue
-            if (first := names.setdefault((path[0], entry.name), path)) != path:
-                self.problem(
-                    (*path, "name"),
-                    f"the name {entry.name!r} is already used, {self.file.where(*first, 'name')}",
-                )
             for position, opset in enumerate(entry.opsets or ()):
                 if self.opsets and opset not in self.opsets:
                     self.problem(
@@ -116,19 +108,26 @@ class Checks:
                         allowed=map(str, self.opsets),
                     )
             schemas = {n: s for n, s in self.opsets.items() if entry.opsets is None or n in entry.opsets}
+            if not schemas:
+                continue
+            if isinstance(entry, Use):  # words, since a sweep of its family may cover
+                self._attributes(path, entry.attributes, schemas, every=False, alternatives_=True, words=True)
+                continue
             if entry.directml is not None:  # it has no opset, and stands once, at the newest
                 schemas = dict(list(schemas.items())[-1:])
-            if schemas and isinstance(entry, Sweep):
+            if isinstance(entry, Sweep):
                 self.sweep(path, entry, schemas)
-            elif schemas and isinstance(entry, LiteralCase):
+            else:
                 self.case(path, entry, schemas)
 
-    def names(self, path: KeyPath, raw: object, kind: type[LiteralCase | Sweep]) -> None:
+    def names(self, path: KeyPath, raw: object, kind: type[LiteralCase | Sweep | Use]) -> None:
         """Check attribute and input names of an entry that is not well-formed."""
         if not isinstance(raw, dict) or not self.opsets:
             return
         if isinstance(attributes := raw.get("attributes"), dict):
-            self._attributes(path, attributes, self.opsets, every=False, alternatives_=kind is Sweep)
+            self._attributes(
+                path, attributes, self.opsets, every=False, alternatives_=kind is not LiteralCase
+            )
         if kind is LiteralCase and isinstance(inputs := raw.get("inputs"), dict):
             self.inputs(path, inputs, self.opsets)
 
@@ -145,7 +144,6 @@ class Checks:
     def case(self, path: KeyPath, case: LiteralCase, schemas: dict[int, OperatorSchema]) -> None:
         """Check a literal case; all its inputs and attributes must exist at every opset that it runs at."""
         self._attributes(path, case.attributes, schemas, every=True)
-        self._options(path, [case.options.initializer])
         self.inputs(path, case.inputs, schemas)
         for name, each in case.inputs.items():
             for number, given in enumerate(each):
@@ -210,7 +208,6 @@ class Checks:
         combinations are left out."""
         covering = sweep.cover is not None
         self._attributes(path, sweep.attributes, schemas, every=False, alternatives_=True, words=covering)
-        self._options(path, sweep.options.initializer)
         for name in dict.fromkeys(p.name for schema in schemas.values() for p in schema.inputs if p.needed):
             if name not in sweep.inputs and name not in sweep.attributes:
                 self.problem(path, f"the input {name!r} of {self.operator} is missing")
@@ -271,19 +268,6 @@ class Checks:
             return str(wrong)
         return None
 
-    def _options(self, path: KeyPath, initializers: Iterable[str | None]) -> None:
-        for name in (each for given in initializers if given for each in given.split(",")):
-            at = (*path, "options", "initializer")
-            if name.partition(".")[0] not in (*self.input_names(), CONSTANTS):
-                self.problem(
-                    at,
-                    f"{self.operator} has no input {shown(name)}",
-                    given=name,
-                    allowed=[*self.input_names(), CONSTANTS],
-                )
-            elif any(p.map for schema in self.opsets.values() for p in schema.inputs if p.name == name):
-                self.problem(at, f"{shown(name)} is of a map, which is no initializer")
-
     def _dtype(
         self, at: KeyPath, name: str, dtype: str, schemas: dict[int, OperatorSchema], *, every: bool
     ) -> None:
@@ -307,12 +291,12 @@ def _without_words(listed: Any) -> Any:
     return tuple(value for value in listed if not isinstance(value, str)) or ALL
 
 
-def _entries(file: Source) -> Iterator[tuple[KeyPath, object, type[LiteralCase | Sweep]]]:
-    kinds: dict[str, type[LiteralCase | Sweep]] = {"cases": LiteralCase, "sweeps": Sweep}
-    for key, kind in kinds.items():
+def _entries(file: Source) -> Iterator[tuple[KeyPath, object, type[LiteralCase | Sweep | Use]]]:
+    for key in ("cases", "sweeps"):
         entries = file.tree.get(key)
         for position, entry in enumerate(entries if isinstance(entries, tuple) else ()):
-            yield (key, position), entry, kind
+            uses = isinstance(entry, dict) and "use" in entry
+            yield (key, position), entry, LiteralCase if key == "cases" else Use if uses else Sweep
 
 
 def combinations(sweep: Sweep, schemas: dict[int, OperatorSchema]) -> int:

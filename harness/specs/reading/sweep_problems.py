@@ -109,14 +109,18 @@ def _first_problems(spec: LoadedSpec, operator: Operator, sweep: Sweep, at: KeyP
 
 def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: KeyPath) -> Iterator[str]:
     """Yield the problems of options for an operator."""
-    inputs = [parameter.name for parameter in spec.schema(spec.opsets[-1]).inputs]
+    schema = spec.schema(spec.opsets[-1])
+    inputs = [parameter.name for parameter in schema.inputs]
     allowed = inputs if spec.graph is not None else [*inputs, CONSTANTS]
+    maps = [parameter.name for parameter in schema.inputs if parameter.map]
     named = [name for name in (options.initializer or "").split(",") if name]
-    unknown = [name for name in named if name.partition(".")[0] not in allowed]
-    if unknown:
-        what = f"{operator.name} has no input {unknown[0]!r}"
-        yield spec.problem((*at, "initializer"), what, given=unknown[0], allowed=allowed)
-    elif spec.graph is None and named == inputs and len(inputs) == 1:
+    for name in named:
+        if name.partition(".")[0] not in allowed:
+            what = f"{operator.name} has no input {shown(name)}"
+            yield spec.problem((*at, "initializer"), what, given=name, allowed=allowed)
+        elif name in maps:
+            yield spec.problem((*at, "initializer"), f"{shown(name)} is of a map, which is no initializer")
+    if spec.graph is None and named == inputs and len(inputs) == 1:
         yield spec.problem(
             (*at, "initializer"),
             f"the only input of {operator.name} as initializer is folded away and tests nothing",
@@ -124,7 +128,6 @@ def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: 
     if options.variant is not None and options.variant not in operator.variants:
         what = f"{operator.name} has no variant {options.variant!r}"
         yield spec.problem((*at, "variant"), what, given=options.variant, allowed=tuple(operator.variants))
-    schema = spec.schema(spec.opsets[-1])
     if (
         options.optionals is not None
         and spec.graph is None
