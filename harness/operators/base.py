@@ -119,10 +119,11 @@ class CallTensor(NamedTuple):
 class DirectmlCall(NamedTuple):
     """The call of DirectML's API that an operator is lowered to.
 
-    `operator` is a DML_OPERATOR_TYPE; `tensors` are the tensor members of its description by name, None for
-    an optional one that is left out, a tuple for an array of tensors; `dimension_count` is the least
+    `operator` is a DML_OPERATOR_TYPE; `tensors` are the tensor members of its description by name, a tuple for an
+    array of tensors; `dimension_count` is the least
     DimensionCount that sizes are padded to with leading 1s. `attributes` are the description's other members:
-    numbers, tuples of numbers, None for an optional one that is left out. Those in `axes` count dimensions
+    numbers, tuples of numbers. An optional member may be None, or lack, and the members that say how many elements
+    others have follow from these. Those in `axes` count dimensions
     from the left and move with the padding; those in `per_dimension` hold a value for each dimension and are
     padded in front with the value given there. `forbidden` is the sentence of the operator's document that
     the sizes break, though its tables allow data types and DimensionCounts: no level has such a call.

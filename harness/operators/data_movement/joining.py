@@ -87,22 +87,15 @@ def _sampled_sizes(call: Call) -> Iterable[tuple[int, ...]]:
 def _join(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     tensors = tuple(CallTensor(name, *given) for name, given in call.inputs.items())
     axis = axis_of(call) % rank(call)
-    members = {"InputCount": len(tensors), "Axis": axis}
     joined: Tensors = {"InputTensors": tensors, "OutputTensor": CallTensor(0, call.first.dtype, outputs[0])}
-    return DirectmlCall("DML_OPERATOR_JOIN", joined, 1, members, ("Axis",))
+    return DirectmlCall("DML_OPERATOR_JOIN", joined, 1, {"Axis": axis}, ("Axis",))
 
 
 def _cut(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     dtype, shape = call.first
     parts = tuple(CallTensor(place, dtype, output) for place, output in enumerate(outputs))
     tensors: Tensors = {"InputTensor": CallTensor("input", dtype, shape), "OutputTensors": parts}
-    return DirectmlCall(
-        "DML_OPERATOR_SPLIT",
-        tensors,
-        1,
-        {"OutputCount": len(parts), "Axis": axis_of(call) % len(shape)},
-        ("Axis",),
-    )
+    return DirectmlCall("DML_OPERATOR_SPLIT", tensors, 1, {"Axis": axis_of(call) % len(shape)}, ("Axis",))
 
 
 class Joining(Moving):

@@ -109,4 +109,4 @@ def all_or_some_axes(call: Call) -> Iterable[tuple[int, ...] | None]:
 
 def reinterpreted(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     """Copy: the input's elements are read as if they had the output's shape already."""
-    return one_to_one(IDENTITY, {"ScaleBias": None}, call, outputs[0], outputs[0])
+    return one_to_one(IDENTITY, {}, call, outputs[0], outputs[0])

@@ -134,7 +134,6 @@ def _padded(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall | None:
         "PaddingMode": ("constant", "edge", "reflect").index(mode),
         "PaddingValueDataType": _DATA_TYPES.index(dtype) + 1,
         "PaddingValue": {dtype: float(value) if DTYPES[dtype].is_float else int(value)},
-        "DimensionCount": len(widths),
         "StartPadding": tuple(before for before, _ in widths),
         "EndPadding": tuple(after for _, after in widths),
     }

@@ -79,7 +79,7 @@ def _strided(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     shape = call.first.shape
     perm: tuple[int, ...] = call.parameter("perm", tuple(range(len(shape)))[::-1])
     strides = tuple(prod(shape[axis + 1 :]) for axis in perm)
-    return one_to_one(IDENTITY, {"ScaleBias": None}, call, outputs[0], outputs[0], strides)
+    return one_to_one(IDENTITY, {}, call, outputs[0], outputs[0], strides)
 
 
 def _block(call: Call) -> int:

@@ -50,7 +50,7 @@ def _shapes(call: Call) -> Iterable[tuple[int, ...]]:
 def _stretched(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     """Copy, the input read with strides of 0."""
     strides = broadcasting.strides(call.first.shape, outputs[0])
-    return one_to_one(IDENTITY, {"ScaleBias": None}, call, outputs[0], outputs[0], strides)
+    return one_to_one(IDENTITY, {}, call, outputs[0], outputs[0], strides)
 
 
 def _cannot_tile(call: Call) -> str | None:
@@ -81,9 +81,7 @@ def _tiled(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     repeats = (
         call.parameter("repeats") or ()
     )  # of a scalar: the lowering adds the dimension that DirectML needs
-    made = one_to_one(
-        "DML_OPERATOR_TILE", {"Repeats": repeats, "RepeatsCount": len(repeats)}, call, outputs[0]
-    )
+    made = one_to_one("DML_OPERATOR_TILE", {"Repeats": repeats}, call, outputs[0])
     return made._replace(per_dimension={"Repeats": 1})
 
 

@@ -122,7 +122,6 @@ def _window(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall | None:
         return None
     found = [ranges.get(axis, range(extent)) for axis, extent in enumerate(shape)]
     members = {
-        "DimensionCount": len(shape),
         "InputWindowOffsets": tuple(min(each[0], each[-1]) for each in found),
         "InputWindowSizes": tuple(abs(each[-1] - each[0]) + 1 for each in found),
         "InputWindowStrides": tuple(each.step for each in found),

@@ -69,20 +69,15 @@ def lower(case: Case, call: Call) -> Description:
     widest = max(len(tensor.sizes) for _, tensor in made.views())
     members = directml_operator(made.operator).members
     types = {member.name: member.type for member in members}
-    attributes: dict[str, Any] = {
-        member.name: None for member in members if member.optional and not member.is_tensor
-    }
-    attributes |= {
+    attributes = {
         key: _member(key, types[key], _moved(made, key, value, rank - widest))
         for key, value in made.attributes.items()
     }
     for member in members:
-        if (
-            member.name in made.per_dimension
-            and member.count is not None
-            and attributes[member.name] is not None
-        ):
-            attributes[member.count] = len(attributes[member.name])
+        held: dict[str, Any] = tensors if member.is_tensor else attributes
+        array = held.setdefault(member.name, None) if member.optional else held.get(member.name)
+        if member.count is not None and array is not None:
+            attributes[member.count] = len(array)
     attributes |= dict(options.attributes)
     places = {tensor.carries: name for name, tensor in made.views()}
     inputs = tuple(places[spec.name] for spec in case.inputs if spec.name in places)

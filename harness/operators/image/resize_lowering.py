@@ -40,7 +40,6 @@ def lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
     members = {
         "InterpolationMode": int(averaged),
         "RoundingDirection": _DECREASING if averaged else direction,
-        "DimensionCount": len(found),
         "Scales": tuple(scale for scale, _, _ in by_axis),
         "InputPixelOffsets": tuple(
             offset + (0.0 if averaged or axis.kept else more)

@@ -4,7 +4,7 @@ for each channel or group."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -169,23 +169,16 @@ def _tensors(call: Call, members: tuple[str, ...]) -> dict[str, CallTensor]:
 
 def _instance(candidate: str, call: Call) -> DirectmlCall | None:
     axes = tuple(range(2, len(call.first.shape)))
-    members: dict[str, Any] = {
-        "AxisCount": len(axes),
-        "Axes": axes,
-        "NormalizeVariance": 1,
-        "Epsilon": call.parameter("epsilon"),
-    }
+    members = {"Axes": axes, "NormalizeVariance": 1, "Epsilon": call.parameter("epsilon")}
     tensors = _tensors(call, ("InputTensor", "ScaleTensor", "BiasTensor"))
-    return DirectmlCall(candidate, tensors, 1, {**members, "FusedActivation": None}, axes=("Axes",))
+    return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
 
 
 def _batch(candidate: str, call: Call) -> DirectmlCall | None:
     if len(call.first.shape) < 2 or len({each.dtype for each in call.inputs.values()}) > 1:
         return None
     tensors = _tensors(call, ("InputTensor", "ScaleTensor", "BiasTensor", "MeanTensor", "VarianceTensor"))
-    return DirectmlCall(
-        candidate, tensors, 1, {"Spatial": 1, "Epsilon": call.parameter("epsilon"), "FusedActivation": None}
-    )
+    return DirectmlCall(candidate, tensors, 1, {"Spatial": 1, "Epsilon": call.parameter("epsilon")})
 
 
 def _batch_rank(call: Call) -> int:

@@ -95,28 +95,21 @@ class LayerNormalising(Conditioned):
         """Scale and bias have as many dimensions, those that they lack of the size 1."""
         if len(call.outputs) > 1:
             return None
-        x, rank, names = call.first, len(call.first.shape), list(call.inputs)
-        first = call.parameter("axis") % rank
-        others = [CallTensor(n, call.inputs[n].dtype, _filled(call.inputs[n].shape, rank)) for n in names[1:]]
+        shape, rank = call.first.shape, len(call.first.shape)
         tensors = {
-            "InputTensor": CallTensor(names[0], *x),
-            "ScaleTensor": others[0],
-            "BiasTensor": others[1] if len(others) > 1 else None,
-            "OutputTensor": CallTensor(0, call.outputs[0], x.shape),
+            member: CallTensor(name, dtype, (1,) * (rank - len(own)) + own)
+            for member, (name, (dtype, own)) in zip(
+                ("InputTensor", "ScaleTensor", "BiasTensor"), call.inputs.items(), strict=False
+            )
         }
+        tensors["OutputTensor"] = CallTensor(0, call.outputs[0], shape)
         members = {
-            "AxisCount": rank - first,
-            "Axes": tuple(range(first, rank)),
+            "Axes": tuple(range(call.parameter("axis") % rank, rank)),
             "UseMean": int(operator.options > 1),
             "UseVariance": 1,
             "Epsilon": call.parameter("epsilon"),
-            "FusedActivation": None,
         }
         return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
-
-
-def _filled(shape: Shape, rank: int) -> Shape:
-    return (1,) * (rank - len(shape)) + shape
 
 
 LAYER_NORMALISING = LayerNormalising()

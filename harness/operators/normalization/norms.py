@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, one_to_one
+from harness.operators.base import Call, DirectmlCall, Operator, one_to_one
 from harness.operators.bounded import Bounded, pad, power, sliding_window_view, sqrt, where
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
@@ -63,22 +63,8 @@ class MeanVariance(Conditioned):
 
     def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION1 without scale and bias; ONNX has no epsilon."""
-        x = call.first
-        axes = tuple(sorted(axis % len(x.shape) for axis in call.parameter("axes")))
-        tensors = {
-            "InputTensor": CallTensor("X", *x),
-            "ScaleTensor": None,
-            "BiasTensor": None,
-            "OutputTensor": CallTensor(0, *x),
-        }
-        members = {
-            "AxisCount": len(axes),
-            "Axes": axes,
-            "NormalizeVariance": 1,
-            "Epsilon": 0.0,
-            "FusedActivation": None,
-        }
-        return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
+        axes = tuple(sorted(axis % len(call.first.shape) for axis in call.parameter("axes")))
+        return one_to_one(candidate, {"Axes": axes, "NormalizeVariance": 1, "Epsilon": 0.0}, call)
 
 
 class LocalResponse(Conditioned):

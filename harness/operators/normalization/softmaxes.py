@@ -72,7 +72,7 @@ def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
         return None
     first = axis + rank if axis < 0 else axis
     axes = (first,) if call.opset >= FLATTENING else tuple(range(first, rank))
-    return one_to_one(candidate, {"AxisCount": len(axes), "Axes": axes}, call)
+    return one_to_one(candidate, {"Axes": axes}, call)
 
 
 NORMALISING = Normalising()

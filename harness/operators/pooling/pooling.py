@@ -173,21 +173,18 @@ class Pooling(Windowed):
 def pooled(call: Call, found: Window, pool: PoolCall, shape: Shape) -> DirectmlCall:
     """Make the call of a window."""
     held = members(found)
-    missing = held["DimensionCount"] - len(found.kernel)
-    tensors: dict[str, CallTensor | None] = {
+    tensors = {
         "InputTensor": CallTensor("X", call.first.dtype, widened(call.first.shape)),
         "OutputTensor": CallTensor(0, call.outputs[0], widened(shape)),
     }
-    if pool.name == "DML_OPERATOR_MAX_POOLING2":
-        indices = CallTensor(1, "uint64", widened(shape)) if len(call.outputs) > 1 else None
-        tensors["OutputIndicesTensor"] = indices
-    held |= {"WindowSize": (1,) * missing + found.kernel} | {
-        key: call.parameter(name) for key, name in pool.members.items()
-    }
+    if pool.name == "DML_OPERATOR_MAX_POOLING2" and len(call.outputs) > 1:
+        tensors["OutputIndicesTensor"] = CallTensor(1, "uint64", widened(shape))
+    held["WindowSize"] = (1,) * (len(held["Strides"]) - len(found.kernel)) + found.kernel
+    held |= {key: call.parameter(name) for key, name in pool.members.items()}
     if pool.name in ("DML_OPERATOR_MAX_POOLING", "DML_OPERATOR_AVERAGE_POOLING", "DML_OPERATOR_LP_POOLING"):
         del held["Dilations"]
     held = {key: 0 if value is None else value for key, value in held.items()}
-    return DirectmlCall(pool.name, tensors, 2 + held["DimensionCount"], held)
+    return DirectmlCall(pool.name, tensors, 1, held)
 
 
 class GlobalPooling(Computing):

@@ -157,14 +157,11 @@ def widened(shape: Shape) -> Shape:
 
 def members(found: Window) -> dict[str, Any]:
     """Return the members of a DirectML structure that hold a window, for the axes of `widened`."""
-    count = len(found.kernel)
-    missing = 1 if count == 1 else 0
 
     def spatial(values: Shape, filler: int) -> Shape:
-        return (filler,) * missing + values
+        return (filler, *values) if len(found.kernel) == 1 else values
 
     return {
-        "DimensionCount": count + missing,
         "Strides": spatial(found.strides, 1),
         "Dilations": spatial(found.dilations, 1),
         "StartPadding": spatial(found.begins, 0),

@@ -144,7 +144,7 @@ class IntegerConvolving(Convolving):
         held = members(window(call, self.kernel(call))) | {"GroupCount": call.attributes["group"]}
         named = {"InputTensor": "x", "FilterTensor": "w", "OutputTensor": OUTPUT}
         named |= {"InputZeroPointTensor": "x_zero_point", "FilterZeroPointTensor": "w_zero_point"}
-        return DirectmlCall(candidate, self.tensors(call, named), 2 + held["DimensionCount"], held)
+        return DirectmlCall(candidate, self.tensors(call, named), 1, held)
 
 
 OPERATORS = (

@@ -113,17 +113,14 @@ class Convolving(Windowed):
     def convolution(self, name: str, call: Call, found: Window, direction: int, more: Shape) -> DirectmlCall:
         """Make the call of a window, forward or backward, with `more` elements behind."""
         x, w, *_ = call.inputs
-        held = members(found)
-        count = held["DimensionCount"]
         named = {"InputTensor": x, "FilterTensor": w, "BiasTensor": "B", "OutputTensor": OUTPUT}
-        held |= {
+        held = members(found) | {
             "Mode": 1,  # DML_CONVOLUTION_MODE_CROSS_CORRELATION
             "Direction": direction,  # DML_CONVOLUTION_DIRECTION
-            "OutputPadding": (0,) * (count - len(more)) + more,
+            "OutputPadding": (0,) * (max(2, len(found.kernel)) - len(more)) + more,
             "GroupCount": call.attributes["group"],
-            "FusedActivation": None,
         }
-        return DirectmlCall(name, self.tensors(call, named), 2 + count, held)
+        return DirectmlCall(name, self.tensors(call, named), 1, held)
 
 
 class Transposed(Convolving):

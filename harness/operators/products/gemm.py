@@ -75,24 +75,19 @@ class Gemm(Computing):
 
     def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """C is broadcast by strides of 0."""
-        names, types, wide = list(call.inputs), list(call.inputs.values()), self._product(call)
-        third = (
-            CallTensor(names[2], types[2].dtype, wide, strides(types[2].shape, wide))
-            if len(names) > 2
-            else None
+        named, wide = (
+            zip(("ATensor", "BTensor", "CTensor"), call.inputs.items(), strict=False),
+            self._product(call),
         )
-        tensors = {
-            "ATensor": CallTensor(names[0], *types[0]),
-            "BTensor": CallTensor(names[1], *types[1]),
-            "CTensor": third,
-            "OutputTensor": CallTensor(0, call.outputs[0], wide),
-        }
+        tensors = {member: CallTensor(name, *given) for member, (name, given) in named}
+        if (third := tensors.get("CTensor")) is not None:
+            tensors["CTensor"] = third._replace(sizes=wide, strides=strides(third.sizes, wide))
+        tensors["OutputTensor"] = CallTensor(0, call.outputs[0], wide)
         members = {
             "TransA": int(bool(call.parameter("transA"))),
             "TransB": int(bool(call.parameter("transB"))),
             "Alpha": call.parameter("alpha"),
             "Beta": call.parameter("beta"),
-            "FusedActivation": None,
         }
         return DirectmlCall(candidate, tensors, 2, members)
 

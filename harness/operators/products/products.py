@@ -73,8 +73,8 @@ class Products(Computing):
     def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """Vectors become matrices, a stack is broadcast by strides of 0."""
         a, b, y = multiplied(call)
-        tensors = {"ATensor": a, "BTensor": b, "CTensor": None, "OutputTensor": y}
-        members = {"TransA": 0, "TransB": 0, "Alpha": 1.0, "Beta": 0.0, "FusedActivation": None}
+        tensors = {"ATensor": a, "BTensor": b, "OutputTensor": y}
+        members = {"TransA": 0, "TransB": 0, "Alpha": 1.0, "Beta": 0.0}
         return DirectmlCall(candidate, tensors, 2, members)
 
 

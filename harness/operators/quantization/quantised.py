@@ -195,7 +195,7 @@ class QuantisedConvolving(_Scales, Convolving):
                 f"{member}ScaleTensor": f"{name}_scale",
                 f"{member}ZeroPointTensor": f"{name}_zero_point",
             }
-        return DirectmlCall(candidate, self.tensors(call, named), 2 + held["DimensionCount"], held)
+        return DirectmlCall(candidate, self.tensors(call, named), 1, held)
 
 
 OPERATORS = (

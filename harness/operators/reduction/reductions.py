@@ -95,7 +95,7 @@ class Reducing(Conditioned):
         axes = axes_of(call)
         if not axes or operator.options is None:
             return None
-        members = {"Function": operator.options.function, "AxisCount": len(axes), "Axes": tuple(sorted(axes))}
+        members = {"Function": operator.options.function, "Axes": tuple(sorted(axes))}
         return one_to_one(candidate, members, call, reduced(call.first.shape, axes, True))
 
 
@@ -243,7 +243,7 @@ class Locating(Conditioned):
         """The dimension of the axis is kept with the size 1; of several the one with the lowest or the
         highest index."""
         axes = (call.parameter("axis") % len(call.first.shape),)
-        members = {"AxisCount": 1, "Axes": axes, "AxisDirection": call.parameter("select_last_index", 0)}
+        members = {"Axes": axes, "AxisDirection": call.parameter("select_last_index", 0)}
         return one_to_one(candidate, members, call, reduced(call.first.shape, axes, True))
 
 
