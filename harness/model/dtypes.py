@@ -120,3 +120,10 @@ DTYPES: dict[str, DType] = {
 }
 
 BY_ONNX_NUMBER: dict[int, DType] = {d.onnx: d for d in DTYPES.values()}
+FLOATS_BY_NUMBER = {d.onnx: d.name for d in DTYPES.values() if d.is_float}
+
+
+def type_of_number(number: Any) -> str | None:
+    """Return the name of the type that a number of TensorProto.DataType stands for; None for any other value."""
+    found = BY_ONNX_NUMBER.get(number)
+    return None if found is None else found.name

@@ -120,13 +120,13 @@ class DirectmlCall(NamedTuple):
     """The call of DirectML's API that an operator is lowered to.
 
     `operator` is a DML_OPERATOR_TYPE; `tensors` are the tensor members of its description by name, a tuple for an
-    array of tensors; `dimension_count` is the least
-    DimensionCount that sizes are padded to with leading 1s. `attributes` are the description's other members:
-    numbers, tuples of numbers. An optional member may be None, or lack, and the members that say how many elements
-    others have follow from these. Those in `axes` count dimensions
+    array of tensors; `dimension_count` is the least DimensionCount that sizes are padded to with leading 1s.
+    `attributes` are the description's other members: numbers, tuples of numbers. Those in `axes` count dimensions
     from the left and move with the padding; those in `per_dimension` hold a value for each dimension and are
-    padded in front with the value given there. `forbidden` is the sentence of the operator's document that
-    the sizes break, though its tables allow data types and DimensionCounts: no level has such a call.
+    padded in front with the value given there. An optional member that is left out is None or not named, and the
+    members that count the elements of others are never named: lowering adds both. `forbidden` is the sentence of the
+    operator's document that the sizes break, though its tables allow data types and DimensionCounts: no level has
+    such a call.
     """
 
     operator: str
@@ -146,6 +146,12 @@ class DirectmlCall(NamedTuple):
                 yield from ((f"{name}.{place}", each) for place, each in enumerate(given or ()))
 
 
+DATA_TYPES = (
+    "float32", "float16", "uint32", "uint16", "uint8", "int32", "int16", "int8", "float64", "uint64", "int64",
+)  # fmt: skip
+"""DML_TENSOR_DATA_TYPE (DirectML.h), from 1 on."""
+
+
 def one_to_one(
     operator: str,
     members: Mapping[str, Any],
@@ -163,6 +169,20 @@ def one_to_one(
     count = max(1, len(given.sizes), len(made.sizes))
     axes = tuple(name for name in ("Axis", "Axes") if name in members)
     return DirectmlCall(operator, {"InputTensor": given, "OutputTensor": made}, count, members, axes)
+
+
+def variadic(
+    relation: Mapping[str, Any], other: Callable[[str, Shape, int], Shape | None]
+) -> tuple[Shape, ...] | None:
+    """Return the shapes of a variadic input: `count` of them, of which the first is `of`. `other` makes each further one
+    of the word under `others`, the first, and its place; None where one is impossible."""
+    found = [relation["of"]]
+    for place in range(1, relation.get("count", 2)):
+        shape = other(str(relation.get("others", "same")), found[0], place)
+        if shape is None:
+            return None
+        found.append(shape)
+    return tuple(found)
 
 
 def all_axes(self: Family, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
@@ -188,6 +208,8 @@ class Family:
     """By input whose elements `choose` chooses, their kinds; of a family that computes, in place of the usual ones."""
     count: int = 1
     """The usual number of outputs."""
+    dtypes: ClassVar[tuple[str | None, ...]] = ()
+    """What `output_dtypes` returns of any call."""
     lowers: ClassVar[str | None] = None
     """The DirectML operator that `lowered` makes a call of, "" for any that a spec names; None for none."""
     lowers_broken: ClassVar[bool] = False
@@ -298,7 +320,7 @@ class Family:
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
         """Return the element types of the outputs that ONNX's type parameters do not tell; None for one that
         they tell."""
-        return ()
+        return self.dtypes
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Return the DirectML call; `candidate` is one of those that the spec lowers to, None for what ONNX

@@ -1,10 +1,14 @@
 """Multidirectional broadcasting (ONNX, docs/Broadcasting.md): which shapes fit together, how they are
-related, and the resulting shape."""
+related, and the resulting shape; and the strides with which tensors are read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.operators.base import Shape
 
@@ -57,8 +61,18 @@ def strides(shape: Shape, wide: Shape) -> tuple[int, ...] | None:
     if shape == wide:
         return None
     padded = (1,) * (len(wide) - len(shape)) + shape
-    found, step = [], 1
-    for extent, out in zip(reversed(padded), reversed(wide), strict=True):
-        found.append(step if extent == out else 0)
-        step *= extent
-    return tuple(reversed(found))
+    steps = zip(padded, wide, packed(padded), strict=True)
+    return tuple(step if extent == out else 0 for extent, out, step in steps)
+
+
+def packed(sizes: Shape) -> Shape:
+    """Return the strides of elements in row-major order without gaps."""
+    return tuple(prod(sizes[place + 1 :]) for place in range(len(sizes)))
+
+
+def offsets(sizes: Shape, strides: Shape) -> NDArray[np.int64]:
+    """Return where each element lies in a buffer, in elements; the array has the tensor's sizes."""
+    total = np.zeros(sizes, np.int64)
+    for place, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        total += (np.arange(size, dtype=np.int64) * stride).reshape((size,) + (1,) * (len(sizes) - place - 1))
+    return total

@@ -10,7 +10,7 @@ import numpy as np
 from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import encode
 from harness.operators import elements
-from harness.operators.base import Call, Entropy, Family, Operator, ValueKind, value_kinds
+from harness.operators.base import Call, Entropy, Family, Operator, ValueKind, all_axes, value_kinds
 
 
 class Computing(Family):
@@ -82,3 +82,18 @@ class Conditioned(Computing):
                 sign = np.abs(sign)
             chosen = sign * (1 + (raw % 9 - 4.0) / 128) if entry.is_float else sign
         return encode(dtype, chosen).reshape(shape)
+
+
+class AlongAxis(Conditioned):
+    """One input, one axis, an output of its shape."""
+
+    domain = all_axes
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """An axis out of range."""
+        rank, axis = len(call.first.shape), call.parameter("axis", 0)
+        axis = axis[0] if isinstance(axis, tuple) else axis
+        return None if -rank <= axis < rank else "axis in [-r, r-1]"
+
+
+ALONG_AXIS = AlongAxis()

@@ -59,9 +59,7 @@ class Dimensioned(Conditioned):
         types: Callable[[Call], tuple[str | None, ...]] = lambda _call: (),
         count: int = 1,
         defaults: Mapping[str, int] | None = None,
-        by_values: Callable[[Dimensions, Mapping[str, Tensor]], str | None] = lambda _dimensions, _inputs: (
-            None
-        ),
+        by_values: Callable[[Dimensions, Call, Mapping[str, Tensor]], str | None] = lambda *_: None,
     ) -> None:
         written = (part.split(":") for part in inputs.split(";"))
         self.inputs = {name.strip(): [each.split() for each in text.split("|")] for name, text in written}
@@ -167,7 +165,7 @@ class Dimensioned(Conditioned):
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """The rule of the operator about elements."""
-        return self.by_values(self.dimensions(call)[0], inputs)
+        return self.by_values(self.dimensions(call)[0], call, inputs)
 
     def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The outputs as written."""

@@ -13,7 +13,7 @@ import pytest
 from harness.model.float_formats import FORMATS
 from harness.operators.bounded import EXACT, Bounded, arithmetic, erf, log2, number, power, rsqrt, sigmoid
 from harness.operators.normalization.layer_norms import layer_norm
-from harness.operators.normalization.softmaxes import log_softmax, softmax
+from harness.operators.normalization.norms import log_softmax, softmax
 from harness.operators.reduction.cumulative import cumulative_sum
 from harness.operators.reduction.reductions import l2, log_sum_exp, mean
 

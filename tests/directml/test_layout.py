@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from harness.model.case import Tensor
-from harness.operators.directml.layout import LAYOUTS, buffer_bytes, elements, lay_out, offsets, packed
+from harness.operators.broadcasting import offsets, packed
+from harness.operators.directml.layout import LAYOUTS, buffer_bytes, elements, lay_out
 from harness.specs.reading.entry_schema import LayoutName
 
 DATA = np.arange(1, 7, dtype=np.float32).reshape(2, 3)

@@ -16,10 +16,10 @@ from harness.model.diff import OutputComparison, compare
 from harness.model.expected import Approx
 from harness.operators.bounded import Bounded, arithmetic, erf, number, sigmoid
 from harness.operators.normalization.layer_norms import layer_norm
-from harness.operators.normalization.softmaxes import log_softmax, softmax
+from harness.operators.normalization.norms import log_softmax, softmax
 from harness.operators.pooling.windows import Window
 from harness.operators.products.convolutions import convolution
-from harness.operators.products.gemm import gemm
+from harness.operators.products.products import gemm
 from harness.operators.reduction.cumulative import cumulative_sum
 from harness.operators.reduction.reductions import l2, log_sum, log_sum_exp, mean
 

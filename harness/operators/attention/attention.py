@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.model.dtypes import Array
+from harness.model.dtypes import FLOATS_BY_NUMBER, Array
 from harness.operators.attention.attention_family import (
-    SOFTMAX_TYPES,
     Attending,
     Extents,
     extents,
@@ -142,7 +141,7 @@ def weights(x: Bounded, dead: Array, call: Call) -> Bounded:
         return x
     own = x.arithmetic.form.dtype
     asked = call.parameter("softmax_precision")
-    wide = x if asked is None else converted(x, SOFTMAX_TYPES[asked])
+    wide = x if asked is None else converted(x, FLOATS_BY_NUMBER[asked])
     shut, zero = np.isneginf(wide.value), np.zeros(x.shape)
     most = where(dead, np.zeros(dead.shape), wide.max(-1, keepdims=True))
     e = where(shut, zero, exp(where(shut, zero, wide) - most))

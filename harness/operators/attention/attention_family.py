@@ -14,14 +14,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import Array
+from harness.model.dtypes import FLOATS_BY_NUMBER, Array
 from harness.model.float_formats import encode
 from harness.operators.base import Call, Entropy, Operator, Relation, Shape, ValueKind, value_kinds
 from harness.operators.broadcasting import broadcast
 from harness.operators.computing import Computing, lengths
-
-SOFTMAX_TYPES = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
-"""The types of TensorProto.DataType that `softmax_precision` may name."""
 
 
 class Extents(NamedTuple):
@@ -122,7 +119,7 @@ def wrong_attributes(call: Call) -> str | None:
     """Return the rule that attributes break, or None."""
     if call.parameter("qk_matmul_output_mode") not in range(4):
         return "qk_matmul_output_mode from 0 to 3"
-    if call.parameter("softmax_precision") not in (None, *SOFTMAX_TYPES):
+    if call.parameter("softmax_precision") not in (None, *FLOATS_BY_NUMBER):
         return "softmax_precision is a type of floats"
     windows = (call.parameter("left_window_size", -1), call.parameter("right_window_size", -1))
     return "window sizes from -1" if min(windows) < -1 else None

@@ -23,7 +23,7 @@ from harness.operators.contrib.block_quantised import BITS, allowed, blockwise, 
 from harness.operators.dimensioned import SCALES, SMALL, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import gelu
 from harness.operators.formulas import bounded
-from harness.operators.normalization.softmaxes import softmax
+from harness.operators.normalization.norms import softmax
 
 # p = softmax(router_probs); of the k greatest, divided by their sum if normalize_routing_weights:
 # output = sum over them of p[e] (fc2[e] activation(fc1[e] x + bias1[e]) + bias2[e])

@@ -24,8 +24,7 @@ from harness.operators.elementwise import activations
 from harness.operators.formulas import bounded, parameters
 from harness.operators.products.convolutions import conv, conv_transpose
 from harness.operators.products.convolving import Convolving, Transposed
-from harness.operators.products.gemm import Gemm, gemm
-from harness.operators.products.products import Products
+from harness.operators.products.products import Gemm, Products, gemm
 
 # FusedMatMul:           Y = alpha A' B'; A' is A, with transBatchA its first dimension behind those of the stack, with transA the
 #                        last two changed, and so B'

@@ -244,7 +244,7 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
     return None if caches == {bool(call.parameter("do_rotary", 0))} else "do_rotary, and the caches of angles"
 
 
-def _no_lengths(n: Dimensions, inputs: Mapping[str, Tensor]) -> str | None:
+def _no_lengths(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
     """Lengths that a batch cannot have, as the description of query_seqlens says."""
     held = inputs["seqlens_k"].array.astype(np.int64) + 1
     most = int(inputs["total_sequence_length"].array.max(initial=0))

@@ -64,7 +64,7 @@ def _no_range(call: Call) -> str | None:
 
 def pad(data: Array, call: Call, mode: str, value: Array | None = None) -> Array:
     """Pad as ONNX's Pad does; pads may be a row of a matrix."""
-    return np.asarray(padding.formula(data, _flat(call), mode, constant_value=value))
+    return np.asarray(padding.pad(data, _flat(call), mode, constant_value=value))
 
 
 def _flat(call: Call) -> Call:
@@ -176,7 +176,7 @@ _TOKENS = (*_tokens(4), Chosen("different", lambda raw, _: np.arange(raw.size)))
 """Tokens that stand at many places, and those that stand at one."""
 
 
-def _not_left(n: Dimensions, inputs: Mapping[str, Tensor]) -> str | None:
+def _not_left(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
     """Predictions that do not go with what is left of the source."""
     left = n["S"] - int(inputs["prev_suffix_match_idx"].array)
     if "pred_tokens" not in inputs:
@@ -191,9 +191,9 @@ OPERATORS = (
         "com.microsoft.Pad",
         MOVING,
         moved(pad),
-        lambda call: _unlike_pads(call) or padding.OPERATOR.rule(_flat(call)),
+        lambda call: _unlike_pads(call) or padding.PAD.rule(_flat(call)),
         constants={"pads": UNKNOWN},
-        domains=padding.OPERATOR.domains,
+        domains=padding.PAD.domains,
     ),
     Operator(
         "com.microsoft.Unique",

@@ -16,7 +16,7 @@ from harness.operators.contrib.channels_last import channels_first
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import leaky_relu
 from harness.operators.formulas import parameters
-from harness.operators.normalization.softmaxes import FLATTENING, along, softmax
+from harness.operators.normalization.norms import FLATTENING, along, softmax
 from harness.operators.pooling.pooling import POOLING, average_pool
 from harness.operators.pooling.windows import window
 from harness.operators.quantization.quantising import rounded, settled

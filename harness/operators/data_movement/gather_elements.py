@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Choice, DirectmlCall, Operator, Relation, Shape, all_axes
+from harness.operators.broadcasting import offsets, packed
 from harness.operators.data_movement.indexing import AXES, RANGE, Indexing, axis_at, axis_words, indexed
 from harness.operators.formulas import moved
 
@@ -35,13 +36,8 @@ def formula(data: Array, indices: Array, axis: int) -> Array:
 def _offsets(data: Shape, index: Shape, axis: int) -> tuple[NDArray[np.int64], int]:
     """Return for each output position the flat offset of data[i, j, k] with the axis coordinate 0, and the
     axis' stride, in elements."""
-    strides = [int(np.prod(data[d + 1 :], dtype=np.int64)) for d in range(len(data))]
-    total = np.zeros(index, np.int64)
-    for dimension, extent in enumerate(index):
-        if dimension != axis:
-            steps = np.arange(extent, dtype=np.int64) * strides[dimension]
-            total += steps.reshape((extent,) + (1,) * (len(index) - dimension - 1))
-    return total, strides[axis]
+    strides = packed(data)  # of which indices of fewer dimensions, though they break a rule, take the first
+    return offsets(index, (*strides[:axis], 0, *strides[axis + 1 :])[: len(index)]), strides[axis]
 
 
 EXTENTS = ("none", "one", "fewer", "same", "more", "narrow", "wide", "fewer_dimensions", "more_dimensions")

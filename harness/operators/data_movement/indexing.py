@@ -174,7 +174,25 @@ def axis_words(axis: int, rank: int) -> list[str]:
     return [f"{word}{sign}" for word, holds in words.items() if holds]
 
 
-class Indexing(Family):
+class Copying(Family):
+    """Operators that copy elements, any or special ones; `own` has the kinds of the inputs that say which, or where."""
+
+    def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """Return the special elements of data."""
+        return () if self.kinds(operator, name) else DATA_KINDS
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for data of this type."""
+        return kind not in LISTS or DTYPES[call.inputs[name].dtype].is_float
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose what `own` has kinds of, or special elements."""
+        if name in self.own:
+            return super().generate(operator, kind, name, call, entropy)
+        return special_elements(kind, *call.inputs[name], entropy)
+
+
+class Indexing(Copying):
     """Operators whose input `indices` selects along dimensions of another input; `sizes` says how many there
     are to select from."""
 
@@ -186,22 +204,17 @@ class Indexing(Family):
 
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"indices": INDEX_KINDS}
 
-    def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Return the special elements of data."""
-        return () if self.kinds(operator, name) else DATA_KINDS
-
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for indices of this type and shape, or for data of this type."""
         if name != "indices":
-            return kind not in LISTS or DTYPES[call.inputs[name].dtype].is_float
+            return super().applies(operator, kind, name, call)
         return applies(kind, *call.inputs[name])
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose indices within `sizes`, and special elements of other inputs."""
-        dtype, shape = call.inputs[name]
         if name != "indices":
-            return special_elements(kind, dtype, shape, entropy)
-        return indices(kind, dtype, shape, self.sizes(call), entropy)
+            return super().generate(operator, kind, name, call, entropy)
+        return indices(kind, *call.inputs[name], self.sizes(call), entropy)
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """The rule on index values."""

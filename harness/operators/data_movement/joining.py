@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape, variadic
 from harness.operators.data_movement.moving import Moving, axis_of, every_axis, rank, wrong_axis
 from harness.operators.formulas import moved
 
@@ -111,26 +111,22 @@ class Joining(Moving):
         extent off the axis; lower, one dimension less.
         """
         assert not isinstance(relation, str)
-        first, count = relation["of"], relation.get("count", 2)
-        others, axis = relation.get("others", "same"), axis_of(call)
+        first, axis = relation["of"], axis_of(call)
         if not first or not -len(first) <= axis < len(first):
-            return (first,) * count
+            return variadic(relation, lambda *_: first)
+        if relation.get("count") == 1 and relation.get("others", "same") != "same":
+            return None
         axis %= len(first)
-        if count == 1:
-            return (first,) if others == "same" else None
-        if others == "lower":
-            return (first,) + (first[1:],) * (count - 1)
-        if others == "unlike":
-            if len(first) == 1:
-                return None
-            return (first,) + (tuple(n + (d != axis) for d, n in enumerate(first)),) * (count - 1)
-        along = {"same": (first[axis], 0), "none": (0, 0), "one": (1, 0), "more": (first[axis], 1)}[
-            str(others)
-        ]
-        return (
-            first,
-            *((*first[:axis], along[0] + n * along[1], *first[axis + 1 :]) for n in range(1, count)),
-        )
+
+        def other(word: str, first: Shape, place: int) -> Shape | None:
+            if word == "lower":
+                return first[1:]
+            if word == "unlike":
+                return tuple(n + (d != axis) for d, n in enumerate(first)) if len(first) > 1 else None
+            along = {"same": first[axis], "none": 0, "one": 1, "more": first[axis] + place}[word]
+            return (*first[:axis], along, *first[axis + 1 :])
+
+        return variadic(relation, other)
 
     def output_count(self, operator: Operator, call: Call) -> int:
         """Count the sizes that are given, or take num_outputs; two where neither is given."""

@@ -1,4 +1,5 @@
-"""Pad: elements put before and after those of a tensor, or taken away from its ends."""
+"""Pad: elements put before and after those of a tensor, or taken away from its ends. CenterCropPad: the middle of a
+tensor, or the tensor in the middle of zeros, axis by axis."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import encode
-from harness.operators.base import Call, DirectmlCall, Operator, Shape, one_to_one
+from harness.operators.base import DATA_TYPES, Call, DirectmlCall, Operator, Shape, one_to_one
 from harness.operators.data_movement.moving import all_or_some_axes, rank, wrong_axes
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
@@ -23,13 +24,9 @@ from harness.operators.formulas import moved
 Mode = Literal["constant", "edge", "reflect", "wrap"]
 _MODES = {"constant": 7, "edge": 7, "reflect": 7, "wrap": 19}
 """The opset since which there is a mode."""
-_DATA_TYPES = (
-    "float32", "float16", "uint32", "uint16", "uint8", "int32", "int16", "int8", "float64", "uint64", "int64",
-)  # fmt: skip
-"""DML_TENSOR_DATA_TYPE, from 1 on."""
 
 
-def formula(
+def pad(
     data: Array,
     call: Call,
     mode: str,
@@ -59,11 +56,10 @@ def formula(
 
 def _widths(call: Call) -> list[tuple[int, int]]:
     """Return the widths of padding before and after each dimension."""
-    pads, axes = call.parameter("pads"), call.parameter("axes")
+    pads, axes = call.parameter("pads"), _axes(call)
     found = [(0, 0)] * rank(call)
-    chosen = range(rank(call)) if axes is None else axes
-    for place, axis in enumerate(chosen):
-        found[axis] = (pads[place], pads[place + len(chosen)])
+    for place, axis in enumerate(axes):
+        found[axis] = (pads[place], pads[place + len(axes)])
     return found
 
 
@@ -97,8 +93,7 @@ def _cannot_pad(call: Call) -> str | None:
 def _pads(call: Call) -> Iterable[tuple[int, ...]]:
     """1 at both ends; nothing; less than there is; other widths at each end; taken away; taken away at one
     end, put on at the other."""
-    axes = call.parameter("axes")
-    extents = [call.first.shape[axis] for axis in (range(rank(call)) if axes is None else axes)]
+    extents = [call.first.shape[axis] for axis in _axes(call)]
     count = len(extents)
     ones, zeros = (1,) * count, (0,) * count
     less = tuple(max(0, extent - 1) for extent in extents)
@@ -128,11 +123,11 @@ def _padded(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall | None:
         call.parameter("constant_value", call.attributes.get("value", 0)),
         "uint8" if call.first.dtype == "bool" else call.first.dtype,
     )
-    if dtype not in _DATA_TYPES:
+    if dtype not in DATA_TYPES:
         return None
     members = {
         "PaddingMode": ("constant", "edge", "reflect").index(mode),
-        "PaddingValueDataType": _DATA_TYPES.index(dtype) + 1,
+        "PaddingValueDataType": DATA_TYPES.index(dtype) + 1,
         "PaddingValue": {dtype: float(value) if DTYPES[dtype].is_float else int(value)},
         "StartPadding": tuple(before for before, _ in widths),
         "EndPadding": tuple(after for _, after in widths),
@@ -141,12 +136,63 @@ def _padded(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall | None:
     return made._replace(per_dimension={"StartPadding": 0, "EndPadding": 0})
 
 
-OPERATOR = Operator(
+# of n elements, s are kept from (n - s) // 2 on; s > n: s - n zeros are added, (s - n) // 2 of them before
+
+
+def center_crop_pad(input_data: Array, call: Call) -> Array:
+    """Crop and pad by the formula above; of text a zero is empty."""
+    widths = [(0, 0)] * input_data.ndim
+    kept = [slice(None)] * input_data.ndim
+    for axis, wanted in zip(_axes(call), call.parameter("shape"), strict=True):
+        extent = input_data.shape[axis]
+        before, missing = (extent - wanted) // 2, wanted - extent
+        kept[axis] = slice(before, before + wanted) if missing < 0 else slice(None)
+        widths[axis] = (missing // 2, missing - missing // 2) if missing > 0 else (0, 0)
+    middle: tuple[Any, ...] = (..., *kept)
+    found = input_data[middle]
+    zero = np.asarray("" if call.first.dtype == "string" else 0, input_data.dtype)
+    return np.pad(found, widths, constant_values=zero) if found.ndim else found
+
+
+def _axes(call: Call) -> tuple[int, ...]:
+    given = call.parameter("axes")
+    return tuple(range(rank(call))) if given is None else tuple(axis % rank(call) for axis in given)
+
+
+def _cannot_crop(call: Call) -> str | None:
+    axes, shape = call.parameter("axes"), call.parameter("shape")
+    if axes is not None and (wrong := wrong_axes(call, axes, rank(call))):
+        return wrong
+    if not isinstance(shape, tuple) or len(shape) != (rank(call) if axes is None else len(axes)):
+        return "shape has a size for each axis"
+    return "sizes are not negative" if min(shape, default=0) < 0 else None
+
+
+def _every_shape(call: Call) -> Iterable[tuple[int, ...]]:
+    """The same; one less; two less; one more; two more; less and more by turns; 1; 0."""
+    extents = [call.first.shape[axis] for axis in _axes(call)]
+    changes = [(0, 0), (-1, -1), (-2, -2), (1, 1), (2, 2), (-1, 3), (3, -2)]
+    tried = [tuple(max(0, extent + change[n % 2]) for n, extent in enumerate(extents)) for change in changes]
+    return list(dict.fromkeys((*tried, (1,) * len(extents), (0,) * len(extents))))
+
+
+PAD = Operator(
     "Pad",
     MOVING,
-    moved(formula),
+    moved(pad),
     _cannot_pad,
     constants={"pads": 1, "axes": 1, "constant_value": 0},
     domains={"pads": _pads, "axes": all_or_some_axes},  # type: ignore[dict-item] # None leaves out
     options=_padded,
+)
+OPERATORS = (
+    PAD,
+    Operator(
+        "CenterCropPad",
+        MOVING,
+        moved(center_crop_pad),
+        _cannot_crop,
+        constants={"shape": 1},
+        domains={"shape": _every_shape, "axes": all_or_some_axes},  # type: ignore[dict-item] # None leaves out
+    ),
 )

@@ -4,12 +4,12 @@ Trilu."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 
 import numpy as np
 
 from harness.model.dtypes import Array
 from harness.operators.base import Call, DirectmlCall, Operator, Shape, one_to_one
+from harness.operators.broadcasting import packed
 from harness.operators.data_movement.moving import IDENTITY, rank
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.formulas import moved
@@ -78,7 +78,8 @@ def _strided(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     """Copy, the input read with its strides in the order of the output's dimensions."""
     shape = call.first.shape
     perm: tuple[int, ...] = call.parameter("perm", tuple(range(len(shape)))[::-1])
-    strides = tuple(prod(shape[axis + 1 :]) for axis in perm)
+    steps = packed(shape)
+    strides = tuple(steps[axis] for axis in perm)
     return one_to_one(IDENTITY, {}, call, outputs[0], outputs[0], strides)
 
 

@@ -134,6 +134,7 @@ class Reversing(Family):
     """Sequences of their own lengths, in batches."""
 
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"sequence_lens": LENGTHS}
+    lowers = "DML_OPERATOR_REVERSE_SUBSEQUENCES"
 
     def shape(self, operator: Operator, name: str, relation: object, call: Call) -> Shape | None:
         """Return the shape of sequence_lens: a length for each sample of the batch."""
@@ -172,23 +173,18 @@ class Reversing(Family):
         lengths, extent = inputs["sequence_lens"].array, call.first.shape[self.axes(call)[0]]
         return WITHIN if np.any((lengths < 0) | (lengths > extent)) else None
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """REVERSE_SUBSEQUENCES: lengths with a dimension of 1 at the time axis, and at all that follow
-        both."""
-        if self.broken_rule(operator, call) is not None or 0 in call.first.shape:
-            return None
+    def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
+        """Lengths have a dimension of 1 at the time axis, and at all that follow both."""
         shape, (time, batch) = call.first.shape, self.axes(call)
         lengths = tuple(extent if axis == batch else 1 for axis, extent in enumerate(shape))
-        if any(extent != 1 for extent in shape[2:]):
+        if 0 in shape or any(extent != 1 for extent in shape[2:]):
             return None
         tensors = {
             "InputTensor": CallTensor("input", *call.first),
             "SequenceLengthsTensor": CallTensor("sequence_lens", "int64", lengths),
             "OutputTensor": CallTensor(0, *call.first),
         }
-        return DirectmlCall(
-            "DML_OPERATOR_REVERSE_SUBSEQUENCES", tensors, len(shape), {"Axis": time}, ("Axis",)
-        )
+        return DirectmlCall(candidate, tensors, len(shape), {"Axis": time}, ("Axis",))
 
 
 SELECTING = Selecting()

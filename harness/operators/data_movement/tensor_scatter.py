@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import DTYPES, Array
-from harness.operators.base import Call, Choice, Entropy, Family, Operator, Relation, Shape, ValueKind
-from harness.operators.data_movement.indexing import AXES, DATA_KINDS, LISTS, axis_at, special_elements
+from harness.model.dtypes import Array
+from harness.operators.base import Call, Choice, Operator, Relation, Shape, ValueKind
+from harness.operators.data_movement.indexing import AXES, Copying, axis_at
 from harness.operators.formulas import moved
 
 # present[b, .., (write_indices[b] + s) mod max, ..] = update[b, .., s, ..]     circular; linear: without mod
@@ -48,10 +47,11 @@ def _axis(call: Call) -> int:
     return int(call.parameter("axis")) % max(len(call.first.shape), 1)
 
 
-class Caching(Family):
+class Caching(Copying):
     """The update by its `length`, a number or `same`, `half`, `longer`, and `unlike`, a batch or another dimension;
     write_indices `each`, `unlike`."""
 
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"write_indices": PLACES}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "length": ("same", "half", "longer"),
         "unlike": ("batch", "last", "rank"),
@@ -84,31 +84,19 @@ class Caching(Family):
             found[at] += 1
         return tuple(found)
 
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Places are chosen, everything else takes any bits."""
-        return PLACES if name == "write_indices" else ()
-
-    def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Return the special elements of the caches."""
-        return () if name == "write_indices" else DATA_KINDS
-
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning: only in circular mode places wrap, and there none is beyond."""
         if name != "write_indices":
-            return kind not in LISTS or DTYPES[call.inputs[name].dtype].is_float
+            return super().applies(operator, kind, name, call)
         circular = call.parameter("mode") == "circular"
         return circular if kind == "wrapping" else not (circular and "beyond" in kind)
 
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose places by kind, or special elements."""
-        dtype, shape = call.inputs[name]
-        if name != "write_indices":
-            return special_elements(kind, dtype, shape, entropy)
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose places by kind."""
         place = _axis(call)
         extent, length = (
             each[place] if place < len(each) else 1 for each in (call.first.shape, call.shapes[1])
         )
-        raw = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64).reshape(shape)
         room = max(extent - length, 0)
         found = raw % (2 * max(extent, 1)) if kind == "wrapping" else raw % (room + 1)
         if kind in ("first", "last"):

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
-from harness.operators.computing import Conditioned
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape, all_axes
+from harness.operators.computing import AlongAxis
 from harness.operators.formulas import decided
 
 # Indices[..., j, ...] = where the j-th greatest (with largest = 0: least) element of X along `axis` stands,
@@ -31,7 +31,7 @@ def wanted(call: Call) -> int:
     return int(given[0] if isinstance(given, tuple) else given)
 
 
-class Ranking(Conditioned):
+class Ranking(AlongAxis):
     """One input, one axis and a number; an output of values and one of indices."""
 
     count = 2
@@ -39,23 +39,22 @@ class Ranking(Conditioned):
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int | tuple[int, ...]]:
         """All axes of rank r: -r to r-1; 1, 2, half, all but one and all elements of the last axis."""
-        shape = call.first.shape
         if attribute == "axis":
-            return range(-len(shape), len(shape))
-        last = shape[-1] if shape else 0
+            return all_axes(self, operator, attribute, call)
+        last = (0, *call.first.shape)[-1]
         numbers = [n for n in dict.fromkeys((1, 2, last // 2, last - 1, last)) if 0 < n <= last]
         return numbers if attribute == "k" else [(n,) for n in numbers]
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """An axis out of range, a number that is no number of its elements."""
-        shape, axis = call.first.shape, call.parameter("axis")
-        if not -len(shape) <= axis < len(shape):
-            return "axis in [-r, r-1]"
+        if wrong := super().broken_rule(operator, call):
+            return wrong
         if len(call.parameter("K", (0,))) != 1:
             return "K holds a single value"
         if wanted(call) < 1:
             return "K is positive"
-        return None if wanted(call) <= shape[axis] else "K is at most the extent of the axis"
+        extent = call.first.shape[call.parameter("axis")]
+        return None if wanted(call) <= extent else "K is at most the extent of the axis"
 
     def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape of X with k along the axis."""

@@ -16,8 +16,9 @@ from harness.operators.contrib.block_quantised import blockwise, unpacked
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
 from harness.operators.deviations.base import Deviating, changed, deviation, moved, register, replaced
-from harness.operators.deviations.quantised import products_in_pairs
+from harness.operators.deviations.products import products_in_pairs
 from harness.operators.formulas import bounded
+from harness.operators.pooling.windows import Window
 
 
 def _with_bias_scaled(asked: Deviating) -> dict[str, Tensor]:
@@ -175,23 +176,17 @@ def _along_axis(asked: Deviating, values: Array) -> list[int]:
 @deviation
 def divided_by_the_kernel(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearAveragePool: zero points stand where a window does not fit, and count."""
-    call, x = asked.call, asked.inputs["X"]
-    last = bool(call.parameter("channels_last"))
+    call, zero = asked.call, asked.inputs["x_zero_point"].array.reshape(())
+    at = slice(1, -1) if call.parameter("channels_last") else slice(2, None)
     (outputs,) = asked.operator.family.output_shapes(asked.operator, call)
-    at = slice(1, -1) if last else slice(2, None)
-    kernel = call.parameter("kernel_shape")
+    kernel = tuple(call.parameter("kernel_shape"))
     strides = call.parameter("strides") or (1,) * len(kernel)
     pads = call.parameter("pads") or (0,) * 2 * len(kernel)
-    extents = zip(outputs[at], strides, kernel, x.array.shape[at], pads, pads[len(kernel) :], strict=False)
-    more = [
-        (0, max(0, (n - 1) * step + k - size - before - after)) for n, step, k, size, before, after in extents
-    ]
-    zero = asked.inputs["x_zero_point"].array.reshape(())
-    wide = np.pad(
-        x.array,
-        [(0, 0), *([] if last else [(0, 0)]), *more, *([(0, 0)] if last else [])],
-        constant_values=zero,
-    )
+    found = Window(kernel, strides, (1,) * len(kernel), pads)
+    behind = zip(found.behind(outputs[at], call.first.shape[at]), found.ends, strict=True)
+    more = [(0, 0)] * len(outputs)
+    more[at] = [(0, max(0, beyond - end)) for beyond, end in behind]
+    wide = np.pad(asked.inputs["X"].array, more, constant_values=zero)
     return asked.formula(inputs=asked.having(X=wide), ceil_mode=0)
 
 

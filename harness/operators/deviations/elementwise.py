@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from harness.model.case import Tensor, Value
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode, encode_minifloat
@@ -21,6 +21,7 @@ from harness.operators.deviations.base import (
     overflowing,
     register,
     replaced,
+    settled,
     without_nan,
 )
 from harness.operators.elementwise.casting import converted
@@ -231,12 +232,8 @@ def clips_at_once(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def drops_nan(asked: Deviating) -> tuple[Expected, ...]:
     """ConstantSharing: what is greater of NaN and a number is the number."""
-
-    def least(name: str) -> Value:
-        given: Value = asked.call.parameter(name)
-        return "-inf" if np.isnan(float(given)) else given  # type: ignore[arg-type]
-
-    return asked.formula(first=least("first"), second=least("second"), third=least("third"))
+    given = {name: asked.call.parameter(name) for name in ("first", "second", "third")}
+    return asked.formula(**{name: "-inf" if np.isnan(float(each)) else each for name, each in given.items()})
 
 
 @deviation
@@ -359,6 +356,5 @@ def _by_logarithm(asked: Deviating, base: Tensor | None = None) -> Approx:
     size = np.abs(x)
     undefined = np.isnan(y * np.log2(size)) | ((x < 0) & (np.isinf(y) | (y != np.rint(y))))
     value = np.where((x < 0) & (y >= 2.0**31), -found.value, found.value)
-    zero = size < FORMATS["float32"].smallest_normal
-    value = np.where(zero, 0.0, np.where(undefined, np.nan, value))
-    return Approx(found.dtype, value, np.where(zero | undefined, 0.0, found.bound))
+    signed = settled(Approx(found.dtype, value, found.bound), undefined, np.nan)
+    return settled(signed, size < FORMATS["float32"].smallest_normal, 0.0)

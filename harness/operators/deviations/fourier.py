@@ -11,7 +11,7 @@ from harness.model.expected import Approx, Expected
 from harness.operators.bounded.sums import gamma
 from harness.operators.deviations.base import Deviating, deviation, moved, register
 from harness.operators.signal.fourier import axis_of, frame_of, length_of, step_of
-from harness.operators.signal.window_functions import TERMS, Terms, window
+from harness.operators.signal.weights import TERMS, Terms, window
 
 
 @deviation

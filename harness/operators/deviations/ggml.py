@@ -9,11 +9,12 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Approx, Exact, Expected, OneOf, nearest
+from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import (
     Deviating,
+    candidates_of,
     changed,
     deviation,
     neighbours,
@@ -21,7 +22,7 @@ from harness.operators.deviations.base import (
     register,
     without_nan,
 )
-from harness.operators.normalization.softmaxes import FLATTENING
+from harness.operators.normalization.norms import FLATTENING
 
 
 @deviation
@@ -128,7 +129,8 @@ def nothing_from_before_the_start(asked: Deviating) -> tuple[Expected, ...]:
         part = slice(start, end, steps[n] if steps else 1)
         axis = axes[n] if axes else n
         found = np.take(found, range(*part.indices(found.shape[axis])), axis)
-    return (_exact(given.dtype, found),)
+    held = found.astype(np.float32).astype(np.float64) if given.dtype == "float64" else found
+    return (Exact(Tensor(given.dtype, held)),)
 
 
 @deviation
@@ -143,12 +145,9 @@ def start_beyond_the_rank(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def whole_input_resized(asked: Deviating) -> tuple[Expected, ...]:
     """Resize: roi is not read."""
-    roi = asked.inputs.get("roi")
-    if roi is None:
-        raise Undefined("no roi")
-    count = roi.array.size // 2
-    whole = np.repeat([0, 1], count).astype(roi.array.dtype)
-    return _given(asked, inputs=asked.having(roi=whole))
+    return _given(
+        asked, inputs=asked.having(roi=lambda roi: np.repeat([0, 1], roi.size // 2).astype(roi.dtype))
+    )
 
 
 @deviation
@@ -169,12 +168,6 @@ def sum_of_both_branches(asked: Deviating) -> tuple[Expected, ...]:
     dtype = asked.inputs["X"].dtype
     wide = [each.astype(np.float32) * chosen for each, chosen in ((x, condition), (y, ~condition))]
     return (Exact(Tensor(dtype, _stored(wide[0] + wide[1], dtype))),)
-
-
-def _exact(dtype: str, values: Array) -> Exact:
-    """Return elements, those of float64 as float32 holds them."""
-    held = values.astype(np.float32).astype(np.float64) if dtype == "float64" else values
-    return Exact(Tensor(dtype, held))
 
 
 def _stored(values: Array, dtype: str) -> Array:
@@ -221,10 +214,5 @@ def _widened(found: Expected, wanted: str) -> Expected:
         return found
     if isinstance(found, Approx):
         return overflowing(found, FORMATS["float32"], wanted)
-    if isinstance(found, OneOf):
-        return OneOf(tuple(_wide(each, wanted) for each in found.candidates))
-    return Exact(_wide(nearest(found), wanted))
-
-
-def _wide(tensor: Tensor, wanted: str) -> Tensor:
-    return Tensor(wanted, tensor.array.astype(wanted))
+    wide = [Tensor(wanted, each.array.astype(wanted)) for each in candidates_of(found)]
+    return OneOf(tuple(wide)) if isinstance(found, OneOf) else Exact(wide[0])

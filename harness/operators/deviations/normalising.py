@@ -1,20 +1,22 @@
-"""Deviating results of normalisations, those of DirectML at the end, by its own API and by ONNX Runtime's
-provider, and of reductions that are made of others."""
+"""Deviating results of normalisations and reductions, of operators along an axis, and of sums of products."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Approx, Exact, Expected
+from harness.model.dtypes import DTYPES
+from harness.model.expected import Approx, Exact, Expected, nearest
 from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, arithmetic, converted, either, exp, log, number, sqrt
-from harness.operators.deviations.base import Deviating, changed, deviation, replaced, settled
+from harness.operators.deviations.base import Deviating, changed, deviation, low_bits, replaced, settled
 from harness.operators.formulas import bounded
+from harness.operators.products.convolving import TRANSPOSED
 from harness.operators.reduction.reductions import axes_of
 
 # BatchNormalization: 1 / sqrt(-inf) is 0, as that of inf is.
@@ -96,9 +98,7 @@ _EPSILON = 1e-5
 @deviation
 def epsilon_within_the_norm(asked: Deviating) -> tuple[Expected, ...]:
     """LpNormalization and MeanVarianceNormalization: 1e-5 is added before the root."""
-    (own,) = asked.formula()
-    if not isinstance(own, Approx):
-        raise Undefined("no value with a bound")
+    own = asked.approx()
     tensor = next(iter(asked.inputs.values()))
     x = decode(tensor.dtype, tensor.array)
     if asked.operator.name == "LpNormalization":
@@ -128,16 +128,14 @@ def about_a_mean_in_float16(asked: Deviating) -> tuple[Expected, ...]:
         raise Undefined("another type than FLOAT16")
     over = tuple(range(asked.call.parameter("axis") % x.ndim, x.ndim))
     wide = converted(x, "float32")
-    mean = wide.mean(over, keepdims=True)
 
-    def about(cut: Float64) -> Bounded:
-        d = wide - number(cut, wide.arithmetic)
+    def about(mean: Bounded) -> Bounded:
+        d = wide - mean
         inverse = 1.0 / sqrt((d * d).mean(over, keepdims=True) + asked.call.parameter("epsilon"))
         found = converted(d * inverse, "float16") * scale
         return found + bias[0] if bias else found
 
-    found = either(about(_cut(mean.value - mean.error)), about(_cut(mean.value + mean.error)))
-    return (found.stored("float16"),)
+    return _by_cut(wide.mean(over, keepdims=True), about)
 
 
 @deviation
@@ -148,14 +146,17 @@ def by_a_mean_square_in_float16(asked: Deviating) -> tuple[Expected, ...]:
         raise Undefined("another type than FLOAT16")
     over = tuple(range(asked.call.parameter("axis") % x.ndim, x.ndim))
     wide = converted(x, "float32")
-    square = (wide * wide).mean(over, keepdims=True)
 
-    def by(cut: Float64) -> Bounded:
-        norm = sqrt(number(cut, wide.arithmetic) + asked.call.parameter("epsilon"))
-        return converted(wide / norm, "float16") * scale
+    def by(square: Bounded) -> Bounded:
+        return converted(wide / sqrt(square + asked.call.parameter("epsilon")), "float16") * scale
 
-    found = either(by(_cut(square.value - square.error)), by(_cut(square.value + square.error)))
-    return (found.stored("float16"),)
+    return _by_cut((wide * wide).mean(over, keepdims=True), by)
+
+
+def _by_cut(statistic: Bounded, formula: Callable[[Bounded], Bounded]) -> tuple[Expected, ...]:
+    """Return what a formula gives of a statistic that is cut to FLOAT16, at either end of its bound."""
+    ends = (_cut(statistic.value + sign * statistic.error) for sign in (-1, 1))
+    return (either(*(formula(number(each, statistic.arithmetic)) for each in ends)).stored("float16"),)
 
 
 @deviation
@@ -198,9 +199,8 @@ def logarithm_of_the_whole_sum(asked: Deviating) -> tuple[Expected, ...]:
     axes = axes_of(asked.call)
     assert axes is not None
     found = log(exp(converted(x, "float32")).sum(axes, bool(asked.call.parameter("keepdims"))))
-    held = found.stored(right.dtype)
     infinite = right.value > np.log(FORMATS["float32"].largest) + 2.0**-10
-    return (Approx(right.dtype, np.where(infinite, np.inf, held.value), np.where(infinite, 0.0, held.bound)),)
+    return (settled(found.stored(right.dtype), infinite, np.inf),)
 
 
 def _numbers(asked: Deviating) -> list[Bounded]:
@@ -218,3 +218,52 @@ def _cut(values: Float64) -> Float64:
     near = form.rounded(np.clip(values, -form.largest, form.largest))
     cut = np.where(np.abs(near) > np.abs(values), near - np.copysign(form.spacing(near), near), near)
     return np.where(np.isinf(values), values, cut)
+
+
+@deviation
+def nothing_reduced(asked: Deviating) -> tuple[Expected, ...]:
+    """Reductions of no elements: axes from the end reduce nothing; where there are no others the output has the shape of
+    data."""
+    (dtype,) = asked.call.outputs
+    front = [axis for axis in asked.call.parameter("axes") or () if axis >= 0]
+    if front:
+        return asked.formula(constants={"axes": np.array(front)})
+    return (Exact(Tensor(dtype, np.zeros(asked.call.first.shape, DTYPES[dtype].storage))),)
+
+
+# Of axis the lower 32 bits count.
+changed("axis_in_32_bits", axis=lambda asked: int(low_bits(np.array(asked.call.parameter("axis")))))
+
+
+@deviation
+def maximum_without_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """RoiAlign: the maximum begins with the least finite number, and NaN is none."""
+    (expected,) = asked.formula()
+    found = nearest(expected)
+    array = np.where(np.isnan(found.array), np.finfo(found.array.dtype).min, found.array)
+    return (Exact(Tensor(found.dtype, array)),)
+
+
+# TopK: of K the lower 32 bits count.
+changed("k_in_32_bits", {"K": low_bits})
+
+
+# Losses: any reduction but none and mean is sum.
+changed("summed", reduction="sum")
+
+
+# Gemm: C in place of beta * C.
+changed("whole_bias", beta=1.0)
+
+
+# ConvTranspose: SAME stands for the pads that it takes away; where there are none, the output ends with what is added.
+changed("same_as_pads", auto_pad="NOTSET", pads=lambda asked: TRANSPOSED.window(asked.call).pads)
+
+
+@deviation
+def nan_passed_over(asked: Deviating) -> tuple[Expected, ...]:
+    """Maxima and minima: NaN is -inf, of ReduceMin inf, and of MaxRoiPool the least finite number."""
+    name, x = next(iter(asked.inputs.items()))
+    least = {"ReduceMin": np.inf, "MaxRoiPool": np.finfo(x.array.dtype).min}.get(asked.operator.name, -np.inf)
+    passed = np.where(np.isnan(x.array), least, x.array).astype(x.array.dtype)
+    return asked.formula(inputs=asked.having(**{name: passed}))

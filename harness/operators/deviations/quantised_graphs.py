@@ -13,7 +13,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.deviations.base import Deviating, changed, deviation, moved, register
 from harness.operators.deviations.graphs import fused
-from harness.operators.deviations.quantised import products_in_pairs, windows_in_pairs
+from harness.operators.deviations.products import products_in_pairs, windows_in_pairs
 
 # QLinearConv: the scales of the weights on axis 0, whatever the axis is.
 changed("scales_of_output_channels", axis=0)
@@ -236,11 +236,7 @@ def convolved_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
 def scaled_products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulIntegerToFloat: two neighbours added in 16 bits (`products_in_pairs`)."""
     graph = _Quantised(asked)
-    a, b = (
-        graph.dequantized(name, operand)
-        for name, operand in zip("ab", graph.node("MatMul").inputs, strict=True)
-    )
-    inputs = {"A": a.pop("a"), "B": b.pop("b"), **a, **b}
+    inputs = graph.factors(graph.node("MatMul"))
     (y,) = products_in_pairs(fused(asked, "com.microsoft.MatMulIntegerToFloat", inputs, {}))
     if asked.call.parameter("reused") != "Y" or not isinstance(y, Approx):
         return (y, *asked.formula()[1:])
@@ -252,8 +248,7 @@ def gemm_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     """QGemm: two neighbours added in 16 bits (`products_in_pairs`)."""
     graph = _Quantised(asked)
     gemm, last = graph.node("Gemm"), graph.node("QuantizeLinear")
-    a, b = (graph.dequantized(name, operand) for name, operand in zip("ab", gemm.inputs[:2], strict=True))
-    inputs = {"A": a.pop("a"), **a, "B": b.pop("b"), **b}
+    inputs = graph.factors(gemm)
     if gemm.inputs[2:]:
         inputs["C"] = graph.dequantized("c", gemm.inputs[2])["c"]
     inputs |= graph.named("y", last.inputs[1:], asked.call.outputs[0])
@@ -279,6 +274,14 @@ class _Quantised:
         node = next(each for each in self.nodes if operand in each.outputs)
         held = self.tensors[node.inputs[0]]
         return {name: held, **self.named(name, node.inputs[1:], held.dtype)}
+
+    def factors(self, node: Any) -> dict[str, Tensor]:
+        """Return A and B, the first operands of a node, and what they are made of."""
+        found: dict[str, Tensor] = {}
+        for name, operand in zip("ab", node.inputs, strict=False):
+            held = self.dequantized(name, operand)
+            found |= {name.upper(): held.pop(name), **held}
+        return found
 
     def named(self, name: str, parts: Sequence[str], dtype: str) -> dict[str, Tensor]:
         """Return a scale and a zero point by the names that fused nodes have for them."""

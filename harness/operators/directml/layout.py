@@ -11,20 +11,15 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Shape
+from harness.operators.broadcasting import offsets, packed
 
 _HOLE = 0x55
 """Every byte of a buffer that holds no element: a large index, and no usual value of data."""
 _PADDING = 3
-
-
-def packed(sizes: Shape) -> Shape:
-    """Return the strides of elements in row-major order without gaps."""
-    return tuple(prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
 
 def _broadcast(sizes: Shape) -> Shape:
@@ -63,14 +58,6 @@ def buffer_bytes(dtype: str, sizes: Shape, strides: Shape | None) -> int:
     """Return TotalTensorSizeInBytes: the least size, rounded up to 4 bytes (DMLCalcBufferTensorSize in
     DirectML's helper functions)."""
     return elements(sizes, strides) * DTYPES[dtype].itemsize + 3 & ~3
-
-
-def offsets(sizes: Shape, strides: Shape) -> NDArray[np.int64]:
-    """Return where each element lies in the buffer, in elements; the array has the tensor's sizes."""
-    total = np.zeros(sizes, np.int64)
-    for place, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        total += (np.arange(size, dtype=np.int64) * stride).reshape((size,) + (1,) * (len(sizes) - place - 1))
-    return total
 
 
 def lay_out(tensor: Tensor, sizes: Shape, strides: Shape) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from typing import cast as as_type
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array, Limits
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array, Limits, type_of_number
 from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, MINIFLOATS, Rounding, decode, encode, encode_minifloat
 from harness.operators import elements
@@ -167,7 +167,7 @@ class Casting(Computing):
         to = call.attributes.get("to")
         if to is None:
             return (call.inputs["target_type"].dtype,) if "target_type" in call.inputs else ()
-        return (BY_ONNX_NUMBER[to].name if to in BY_ONNX_NUMBER else None,)  # type: ignore[index] # an INT
+        return (type_of_number(to),)
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """The numbers of all types."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.model.float_formats import FORMATS
-from harness.operators.base import Call, DirectmlCall, Operator
+from harness.operators.base import DATA_TYPES, Call, DirectmlCall, Operator
 from harness.operators.elementwise.elementwise_family import (
     ELEMENTWISE,
     alike_before_8,
@@ -77,7 +77,7 @@ def _either_zero(found: Array, candidates: Sequence[Array]) -> Array | Either:
 def _clipped(candidate: str | None, call: Call) -> DirectmlCall | None:
     """Lower to CLIP, whose limits are FLOAT, or to CLIP1, whose limits are of the tensors' type."""
     dtype = call.first.dtype
-    if candidate is None or dtype not in _DATA_TYPES:
+    if candidate is None or dtype not in DATA_TYPES:
         return None
     ends = limits(dtype)
     given = call.parameter("min", ends[0]), call.parameter("max", ends[1])
@@ -90,17 +90,10 @@ def _clipped(candidate: str | None, call: Call) -> DirectmlCall | None:
     else:
         number = float if dtype.startswith("float") else int
         attributes = {
-            "MinMaxDataType": _DATA_TYPES[dtype],
+            "MinMaxDataType": DATA_TYPES.index(dtype) + 1,
             **{name: {dtype: number(value)} for name, value in found.items()},
         }
     return broadcast_call(candidate, call, attributes, constants=("min", "max"))
-
-
-_DATA_TYPES = {
-    "float32": 1, "float16": 2, "uint32": 3, "uint16": 4, "uint8": 5, "int32": 6, "int16": 7, "int8": 8,
-    "float64": 9, "uint64": 10, "int64": 11,
-}  # fmt: skip
-"""DML_TENSOR_DATA_TYPE (DirectML.h)."""
 
 
 OPERATORS = (

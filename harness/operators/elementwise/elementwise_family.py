@@ -25,6 +25,7 @@ from harness.operators.base import (
     Shape,
     ValueKind,
     value_kinds,
+    variadic,
 )
 from harness.operators.binary_floats import halfway_values, patterns_of, special_patterns
 from harness.operators.computing import Computing
@@ -114,19 +115,15 @@ class Elementwise(Computing):
         a variadic one, all shapes, where by `last_higher` the last one alone is higher than the first."""
         if isinstance(relation, str):
             return broadcasting.related(relation, call.first.shape)
-        first = relation.get("of")
-        if first is None:
+        if "of" not in relation:
             return call.first.shape
-        shapes = [first]
-        others = str(relation.get("others", "same"))
-        count = relation.get("count", 2)
-        for place in range(1, count):
-            word = ("higher" if place == count - 1 else "same") if others == "last_higher" else others
-            found = broadcasting.related(word, first)
-            if found is None:
-                return None
-            shapes.append(found)
-        return tuple(shapes)
+        last = relation.get("count", 2) - 1
+
+        def other(word: str, first: Shape, place: int) -> Shape | None:
+            word = ("higher" if place == last else "same") if word == "last_higher" else word
+            return broadcasting.related(word, first)
+
+        return variadic(relation, other)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes that cannot be broadcast."""

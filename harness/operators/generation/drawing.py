@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.model.case import Tensor, Value
-from harness.model.dtypes import BY_ONNX_NUMBER, Array
+from harness.model.dtypes import Array, type_of_number
 from harness.model.expected import Expected, OfLaw
 from harness.model.float_formats import decode, encode
 from harness.operators.base import Call, Family, Operator, Shape, ValueKind, value_kinds
@@ -114,19 +114,16 @@ class Seeded(Family):
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
         """The type that `dtype` names, or that of the input."""
-        number = call.attributes.get("dtype")
-        known = BY_ONNX_NUMBER[number].name if isinstance(number, int) and number in BY_ONNX_NUMBER else None
+        known = type_of_number(call.attributes.get("dtype"))
         return (known or (call.first.dtype if call.inputs else "float32"),) * 3
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """The type of the output is one that may be drawn, and the law is one."""
-        number = call.attributes.get("dtype")
         (dtype, *_) = self.output_dtypes(operator, call)
-        allowed = operator.options
-        if (isinstance(number, int) and number not in BY_ONNX_NUMBER) or dtype not in allowed:
-            return "dtype is a type of the output"
+        allowed, asked = operator.options, call.attributes.get("dtype")
+        unknown = asked is not None and type_of_number(asked) is None
         early = dtype == "bfloat16" and allowed == _FLOATS and call.opset < _BFLOAT16_SINCE
-        return "dtype is a type of the output" if early else None
+        return "dtype is a type of the output" if unknown or early or dtype not in allowed else None
 
 
 class Choosing(Seeded):
@@ -152,19 +149,13 @@ class Choosing(Seeded):
         return encode(dtype, np.array(shares)).reshape(shape)
 
 
-class Classes(Choosing):
-    """Rows of logarithms of probabilities."""
-
-    def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Rows and classes, and a number of draws."""
-        if len(call.first.shape) != 2:
-            return "the input has 2 dimensions"
-        if not call.first.shape[1]:
-            return "there is a class"
-        size = call.attributes["sample_size"]
-        if not isinstance(size, int) or size < 1:
-            return "sample_size is above 0"
-        return super().broken_rule(operator, call)
+def _no_rows(call: Call) -> str | None:
+    if len(call.first.shape) != 2:
+        return "the input has 2 dimensions"
+    if not call.first.shape[1]:
+        return "there is a class"
+    size = call.attributes["sample_size"]
+    return None if isinstance(size, int) and size >= 1 else "sample_size is above 0"
 
 
 def _no_law(call: Call) -> str | None:
@@ -189,5 +180,5 @@ OPERATORS = (
     Operator("RandomUniform", DRAWING, _UNIFORM, _no_law, options=_FLOATS),
     Operator("RandomUniformLike", DRAWING, _UNIFORM, _no_law, options=_FLOATS),
     Operator("Bernoulli", CHOOSING, _of_chances(Bernoulli), options=_ANY),
-    Operator("Multinomial", Classes(), _of_chances(Multinomial), options=("int32", "int64")),
+    Operator("Multinomial", CHOOSING, _of_chances(Multinomial), _no_rows, options=("int32", "int64")),
 )

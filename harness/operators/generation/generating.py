@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.case import TensorValue
-from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.dtypes import DTYPES, Array, type_of_number
 from harness.model.float_formats import encode
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, DirectmlCall, Entropy, Operator, Shape, ValueKind
@@ -95,11 +95,6 @@ def _depth(call: Call) -> int:
     return int(depth) if abs(depth) < 2**63 else 0  # of NaN and of what int64 does not hold there is none
 
 
-def _dtype(call: Call) -> str | None:
-    number = call.attributes.get("dtype")
-    return BY_ONNX_NUMBER[number].name if isinstance(number, int) and number in BY_ONNX_NUMBER else None
-
-
 class Generating(Moving):
     """Operators whose output type an attribute names, or that have a fixed one."""
 
@@ -109,7 +104,8 @@ class Generating(Moving):
         value = call.attributes.get("value")
         if "value" in operator.options:
             return (value.dtype if isinstance(value, TensorValue) else "float32",)
-        return (_dtype(call) or call.first.dtype,) if "dtype" in operator.options else (None,)
+        named = type_of_number(call.attributes.get("dtype"))
+        return (named or call.first.dtype,) if "dtype" in operator.options else (None,)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """No call: what these make is written by the CPU, or filled in without an input."""
@@ -160,7 +156,7 @@ def _no_matrix(call: Call) -> str | None:
     if rank(call) != 2:
         return "the input has 2 dimensions"
     number = call.attributes.get("dtype")
-    return None if number is None or _dtype(call) else "dtype is one of TensorProto's"
+    return None if number is None or type_of_number(number) else "dtype is one of TensorProto's"
 
 
 def _no_shape(call: Call) -> str | None:

@@ -107,6 +107,7 @@ class Suppressing(Family):
     }
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"scores": ("classes", "unlike")}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("boxes", "batches", "rank")}
+    dtypes = ("int64",)
 
     def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
         """Scores of all boxes."""
@@ -159,10 +160,6 @@ class Suppressing(Family):
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return [boxes, 3] for the boxes that are selected."""
         return ((UNKNOWN, 3),)
-
-    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """Indices."""
-        return ("int64",)
 
 
 def _boxes(kind: str, raw: Array, centred: bool) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.operators.base import Call, Operator, Oracle, Relation, Shape, Undefined
+from harness.operators.base import Call, Operator, Oracle, Relation, Shape, Undefined, variadic
 from harness.operators.bounded import Bounded, number, where
 from harness.operators.bounded import arithmetic as declared
 from harness.operators.computing import Conditioned
@@ -122,13 +122,9 @@ def _whole(X: Array) -> Array:
     return (np.trunc(X) if X.dtype.kind == "f" else X).astype(object)
 
 
-class _Categories(Dimensioned):
-    """Elements that may have to be categories."""
-
-    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
-        """Elements that are no category, where zeros is 0."""
-        known = one_hot_encoder(inputs["X"].array, call).any(-1).all()
-        return None if known or call.parameter("zeros") else "where zeros is 0 an element is a category"
+def _no_category(_n: Dimensions, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+    known = one_hot_encoder(inputs["X"].array, call).any(-1).all()
+    return None if known or call.parameter("zeros") else "where zeros is 0 an element is a category"
 
 
 def _unlike_cats(call: Call) -> str | None:
@@ -263,14 +259,10 @@ def cast_map(X_keys: Array, X_values: Array, map_form: str, max_map: int, call: 
         raise Undefined("what number a text is that is none of the type") from error
 
 
-class _Map(Dimensioned):
-    """A map, as its keys and its values; `options` of its operator is the rule that keys break."""
-
-    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
-        """Keys that stand twice, or that the operator does not take."""
-        keys = inputs["X_keys"].array.tolist()
-        broken: str | None = operator.options(call, keys)
-        return broken if len(set(keys)) == len(keys) else "the keys of a map are distinct"
+def _keys_of(inputs: Mapping[str, Tensor]) -> tuple[list[Any], str | None]:
+    """Return the keys of a map, and the rule that those break which stand twice."""
+    keys = inputs["X_keys"].array.tolist()
+    return keys, None if len(set(keys)) == len(keys) else "the keys of a map are distinct"
 
 
 def _cannot_vectorize(call: Call) -> str | None:
@@ -282,14 +274,16 @@ def _cannot_vectorize(call: Call) -> str | None:
     )
 
 
-def _not_in_vocabulary(call: Call, keys: Sequence[Any]) -> str | None:
-    return None if set(keys) <= set(_vocabulary(call)) else "every key is in the vocabulary"
+def _not_in_vocabulary(_n: Dimensions, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+    keys, twice = _keys_of(inputs)
+    return twice or (None if set(keys) <= set(_vocabulary(call)) else "every key is in the vocabulary")
 
 
-def _beyond_the_map(call: Call, keys: Sequence[int]) -> str | None:
-    sparse = call.attributes["map_form"] == "SPARSE"
+def _beyond_the_map(_n: Dimensions, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+    keys, twice = _keys_of(inputs)
     inside = all(0 <= key < call.parameter("max_map") for key in keys)
-    return None if inside or not sparse else "a key is an index of the sparse output"
+    fits = inside or call.attributes["map_form"] != "SPARSE"
+    return twice or (None if fits else "a key is an index of the sparse output")
 
 
 class _Features(Conditioned):
@@ -301,13 +295,12 @@ class _Features(Conditioned):
         """Return the shapes of `count` tensors: the first is `of`, the `others` are the same, wider (one column more with
         each further one), or of one row more (unlike)."""
         assert not isinstance(relation, str)
-        first, others = relation["of"], relation.get("others", "same")
-        wider, more = int(others == "wider"), int(others == "unlike")
-        rows = tuple(extent + more for extent in first[:-1])
-        return (
-            first,
-            *((*rows, first[-1] + n * wider) for n in range(1, int(str(relation.get("count", 2))))),
-        )
+
+        def other(word: str, first: Shape, place: int) -> Shape:
+            rows = tuple(extent + (word == "unlike") for extent in first[:-1])
+            return (*rows, first[-1] + (place if word == "wider" else 0))
+
+        return variadic(relation, other)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Tensors of other ranks, of unlike rows, or of other sizes than are said."""
@@ -462,7 +455,7 @@ _OPERATORS = (
     ),
     Operator(
         "ai.onnx.ml.OneHotEncoder",
-        _Categories("X: ...", "... "),
+        Dimensioned("X: ...", "... ", by_values=_no_category),
         decided(one_hot_encoder),
         _unlike_cats,
         outputs=lambda call: (
@@ -518,30 +511,30 @@ _OPERATORS = (
     ),
     Operator(
         "ai.onnx.ml.DictVectorizer",
-        _Map(
+        Dimensioned(
             "X_keys: K; X_values: K",
             "V",
             chosen={"X_keys": _KEYS},
+            by_values=_not_in_vocabulary,
             types=lambda call: (call.inputs["X_values"].dtype,),
         ),
         decided(dict_vectorizer),
         _cannot_vectorize,
         outputs=lambda call: ((len(_vocabulary(call)),),),
-        options=_not_in_vocabulary,
     ),
     Operator(
         "ai.onnx.ml.CastMap",
-        _Map(
+        Dimensioned(
             "X_keys: K; X_values: K",
             "1 K",
             chosen={"X_keys": _KEYS[:1]},
+            by_values=_beyond_the_map,
             types=lambda call: (_CAST.get(call.parameter("cast_to")),),
         ),
         decided(cast_map),
         outputs=lambda call: (
             (1, call.parameter("max_map") if call.parameter("map_form") == "SPARSE" else call.first.shape[0]),
         ),
-        options=_beyond_the_map,
     ),
     Operator("ai.onnx.ml.TreeEnsembleRegressor", _ROWS, _as_float32(tree_ensemble_regressor), unlike_trees),
     _classifier(

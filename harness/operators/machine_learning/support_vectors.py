@@ -13,7 +13,7 @@ from harness.model.dtypes import Array
 from harness.operators.base import Call, Undefined
 from harness.operators.bounded import Bounded, sigmoid
 from harness.operators.formulas import Either
-from harness.operators.normalization.softmaxes import softmax
+from harness.operators.normalization.norms import softmax
 
 POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 """The transforms in the order of their numbers in TreeEnsemble."""

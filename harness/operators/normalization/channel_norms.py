@@ -8,13 +8,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from harness.model.dtypes import FLOATS_BY_NUMBER
 from harness.model.float_formats import Float64
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, converted, either, sqrt
 from harness.operators.bounded.number import may_overflow
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
-from harness.operators.normalization.layer_norms import STASHED
 
 # InstanceNormalization: y = scale (x - mean) / sqrt(variance + epsilon) + B, of each instance and channel
 # GroupNormalization:    y = scale (x - mean) / sqrt(variance + epsilon) + bias, of each instance and group of channels;
@@ -75,7 +75,7 @@ def group_norm(
     if call.opset < BY_CHANNEL:
         y = _standardised(groups, (2,), epsilon) * weight.reshape(-1, 1) + offset.reshape(-1, 1)
         return y.reshape(x.shape)
-    wide = converted(groups, STASHED[call.parameter("stash_type")])
+    wide = converted(groups, FLOATS_BY_NUMBER[call.parameter("stash_type")])
     y = converted(_standardised(wide, (2,), epsilon), x.arithmetic.form.dtype).reshape(x.shape)
     return y * _wide(weight, x) + _wide(offset, x)
 
@@ -138,7 +138,7 @@ class ChannelNormalising(Conditioned):
         groups = call.parameter("num_groups", 1)
         if groups < 1 or (groups > 1 and shape[1] % groups):
             return "num_groups divides the number of channels"
-        if call.parameter("stash_type", 1) not in STASHED:
+        if call.parameter("stash_type", 1) not in FLOATS_BY_NUMBER:
             return "stash_type is a type of floats"
         if len(call.outputs) > 1 and not call.parameter("training_mode", 0):
             return "further outputs are there in training alone"

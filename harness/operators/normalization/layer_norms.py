@@ -6,18 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape, all_axes
+from harness.model.dtypes import FLOATS_BY_NUMBER
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, converted, sqrt
 from harness.operators.broadcasting import broadcast
-from harness.operators.computing import Conditioned
+from harness.operators.computing import AlongAxis
 from harness.operators.formulas import bounded
 
 # LayerNormalization, over the axes from `axis` on, the first stage in float32 (stash_type 1) or bfloat16 (16):
 #   Mean = mean(X); D = X - Mean; InvStdDev = 1 / sqrt(mean(D D) + epsilon); Y = D InvStdDev * Scale + B
 # RMSNormalization: Y = X / sqrt(mean(X X) + epsilon) * scale
-
-STASHED = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
-"""The types of TensorProto.DataType that `stash_type` may name; LayerNormalization, whose statistics have it, has two."""
 
 
 def layer_norm(
@@ -25,7 +23,7 @@ def layer_norm(
 ) -> tuple[Bounded, Bounded, Bounded]:
     """Normalise by the formula above."""
     over = tuple(range(axis % x.ndim, x.ndim))
-    wide = converted(x, STASHED[stash_type])
+    wide = converted(x, FLOATS_BY_NUMBER[stash_type])
     mean = wide.mean(over, keepdims=True)
     d = wide - mean
     inverse = 1.0 / sqrt((d * d).mean(over, keepdims=True) + epsilon)
@@ -36,19 +34,18 @@ def layer_norm(
 def rms_norm(x: Bounded, weight: Bounded, *, axis: int, epsilon: float, stash_type: int) -> Bounded:
     """Normalise by the formula above; where scale has another type, in that type."""
     over = tuple(range(axis % x.ndim, x.ndim))
-    wide = converted(x, STASHED[stash_type])
+    wide = converted(x, FLOATS_BY_NUMBER[stash_type])
     normalised = wide / sqrt((wide * wide).mean(over, keepdims=True) + epsilon)
     return converted(converted(normalised, x.arithmetic.form.dtype), weight.arithmetic.form.dtype) * weight
 
 
-class LayerNormalising(Conditioned):
+class LayerNormalising(AlongAxis):
     """X and what can be broadcast to it: `normalized` (the axes from `axis` on), `same`, `last`, `scalar`,
     `one`, `ones`, `unlike`.
 
     `options` is the number of outputs that there can be.
     """
 
-    domain = all_axes
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": ("normalized", "same", "last", "scalar", "one", "ones", "unlike")
     }
@@ -71,12 +68,11 @@ class LayerNormalising(Conditioned):
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """An axis out of range, scale or bias that cannot be broadcast to X."""
-        shape, axis = call.first.shape, call.parameter("axis")
-        if not -len(shape) <= axis < len(shape):
-            return "axis in [-r, r-1]"
-        if call.parameter("stash_type") not in ((1, 16) if operator.options > 1 else STASHED):
+        if wrong := super().broken_rule(operator, call):
+            return wrong
+        if call.parameter("stash_type") not in ((1, 16) if operator.options > 1 else FLOATS_BY_NUMBER):
             return "stash_type is a type of floats"
-        fits = all(broadcast((shape, each)) == shape for each in call.shapes[1:])
+        fits = all(broadcast((call.first.shape, each)) == call.first.shape for each in call.shapes[1:])
         return None if fits else "scale and bias can be broadcast to X, in one direction"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
@@ -88,7 +84,7 @@ class LayerNormalising(Conditioned):
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
         """Return the type of X, and for the statistics the type that they are computed in."""
-        stashed = STASHED.get(call.parameter("stash_type", 1))
+        stashed = FLOATS_BY_NUMBER.get(call.parameter("stash_type", 1))
         return (None, stashed, stashed)[: operator.options]
 
     def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:

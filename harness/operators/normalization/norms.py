@@ -1,18 +1,20 @@
-"""LpNormalization, MeanVarianceNormalization, LRN: divide each element by a norm of its neighbours along some
-axes."""
+"""LpNormalization, MeanVarianceNormalization, LRN: divide each element by a norm of its neighbours along some axes.
+Softmax, LogSoftmax and Hardmax: along an axis (before version 13: along all from an axis on) exponentials divided by
+their sum, or 1 at the first maximum."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from harness.model.dtypes import Array
 from harness.operators.base import Call, DirectmlCall, Operator, one_to_one
-from harness.operators.bounded import Bounded, pad, power, sliding_window_view, sqrt, where
-from harness.operators.computing import Conditioned
-from harness.operators.formulas import bounded
-from harness.operators.normalization.softmaxes import NORMALISING
+from harness.operators.bounded import Bounded, exp, log, pad, power, sliding_window_view, sqrt, where
+from harness.operators.computing import ALONG_AXIS, Conditioned
+from harness.operators.formulas import Formula, bounded, decided
 
 # LpNormalization:           output = input / sum |input| (p = 1), input / sqrt(sum input input) (p = 2), along `axis`; 0 where all are 0
 # MeanVarianceNormalization: Y = (X - EX) / sqrt(E(X - EX)^2), over `axes`
@@ -99,8 +101,60 @@ def _order(call: Call) -> str | None:
     return None if call.parameter("p") in (1, 2) else "p is 1 or 2"
 
 
+# Hardmax: 1 if the element is the first maximum along `axis`, 0 otherwise
+
+FLATTENING = 13
+"""The version before which the input is taken for a matrix, its rows from `axis` on."""
+
+
+# S(x, axis) = exp(x - max(x)) / sum(exp(x - max(x)))              (Softmax, version 13: along one axis)
+def softmax(x: Bounded, axis: int) -> Bounded:
+    e = exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+# log(S(x, axis)) = x - max(x) - log(sum(exp(x - max(x))))          (LogSoftmax, version 13)
+def log_softmax(x: Bounded, axis: int) -> Bounded:
+    d = x - x.max(axis, keepdims=True)
+    return d - log(exp(d).sum(axis, keepdims=True))
+
+
+def _hardmax(x: Array, axis: int) -> Array:
+    found = np.zeros_like(x)
+    np.put_along_axis(found, np.argmax(x, axis, keepdims=True), 1, axis)
+    return found
+
+
+def along(function: Callable[[Any, int], Any]) -> Formula:
+    """Make a formula of a function along one axis; an older one flattens its input first."""
+
+    def formula(input: Any, axis: int, call: Call) -> Any:
+        if not input.size:
+            return input
+        if call.opset >= FLATTENING:
+            return function(input, axis)
+        place = axis + input.ndim if axis < 0 else axis
+        rows = input.reshape(prod(input.shape[:place]), prod(input.shape[place:]))
+        return function(rows, 1).reshape(input.shape)
+
+    return formula
+
+
+def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
+    """Lower to an operator with axes; the flattening versions normalise over all from the axis on."""
+    rank, axis = len(call.first.shape), call.parameter("axis")
+    if candidate is None or not candidate.endswith("1") or not -rank <= axis < rank:
+        return None
+    first = axis + rank if axis < 0 else axis
+    axes = (first,) if call.opset >= FLATTENING else tuple(range(first, rank))
+    return one_to_one(candidate, {"Axes": axes}, call)
+
+
 OPERATORS = (
-    Operator("LpNormalization", NORMALISING, bounded(lp_norm), rule=_order, lower=_lp),
+    Operator("LpNormalization", ALONG_AXIS, bounded(lp_norm), rule=_order, lower=_lp),
     Operator("MeanVarianceNormalization", MeanVariance(), bounded(mean_variance)),
     Operator("LRN", LocalResponse(), bounded(local_response)),
+    Operator("Softmax", ALONG_AXIS, bounded(along(softmax), (0, 1)), lower=_lowered),
+    Operator("LogSoftmax", ALONG_AXIS, bounded(along(log_softmax), (-np.inf, 0)), lower=_lowered),
+    Operator("Hardmax", ALONG_AXIS, decided(along(_hardmax)), lower=_lowered),
 )

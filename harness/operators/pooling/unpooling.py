@@ -15,7 +15,7 @@ from harness.operators.bounded import Bounded, stack
 from harness.operators.computing import Computing
 from harness.operators.data_movement.indexing import distinct
 from harness.operators.formulas import Either, bounded, moved
-from harness.operators.pooling.windows import Window, Windowed, window
+from harness.operators.pooling.windows import Window, Windowed, window, wrong_lists
 
 # MaxUnpool: output, flattened, is 0 but for output[I[n, c, x]] = X[n, c, x]; with an output_shape either so, or I counts places in
 #            the shape that the window without pads implies, which is the first part of the output: texts and backend tests differ
@@ -193,12 +193,8 @@ class Folding(Computing):
         image, block = call.parameter("image_shape"), call.parameter("block_shape")
         if len(image) < 2 or len(image) != len(block):
             return "image_shape and block_shape have the same size, at least 2"
-        for name, length in (("strides", 1), ("dilations", 1), ("pads", 2)):
-            given = call.parameter(name)
-            if given is not None and len(given) != length * len(image):
-                return f"{name} has a value for each spatial axis"
-            if given is not None and min(given) < (0 if name == "pads" else 1):
-                return f"{name} are positive"
+        if wrong := wrong_lists(call, len(image)):
+            return wrong
         if min(*image, *block) < 1:
             return "image_shape and block_shape are positive"
         columns = call.first.shape

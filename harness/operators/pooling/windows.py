@@ -130,12 +130,8 @@ class Windowed(Computing):
             return "the kernel has the input's spatial axes"
         if min(kernel) < 1:
             return "the kernel is positive"
-        for name, length in (("strides", count), ("dilations", count), ("pads", 2 * count)):
-            given = call.parameter(name)
-            if given is not None and len(given) != length:
-                return f"{name} has a value for each spatial axis"
-            if given is not None and min(given, default=1) < (0 if name == "pads" else 1):
-                return f"{name} are positive"
+        if wrong := wrong_lists(call, count):
+            return wrong
         auto = call.attributes.get("auto_pad", "NOTSET")
         if auto not in ("NOTSET", "") and any(call.parameter("pads") or ()):
             return "pads cannot be used with auto_pad"
@@ -147,6 +143,17 @@ class Windowed(Computing):
         """Return the rule that a window breaks that has no place, or None."""
         counts = window(call, self.kernel(call)).outputs(call.first.shape[2:])
         return None if min(counts) >= 1 else "the window fits at least once"
+
+
+def wrong_lists(call: Call, count: int) -> str | None:
+    """Return the rule that strides, dilations or pads of some spatial axes break, or None."""
+    for name, length in (("strides", count), ("dilations", count), ("pads", 2 * count)):
+        given = call.parameter(name)
+        if given is not None and len(given) != length:
+            return f"{name} has a value for each spatial axis"
+        if given is not None and min(given, default=1) < (0 if name == "pads" else 1):
+            return f"{name} are positive"
+    return None
 
 
 def widened(shape: Shape) -> Shape:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.operators.base import Call, Operator, Shape
+from harness.operators.base import Call, Operator
 from harness.operators.bounded import Bounded, number
 from harness.operators.bounded.number import surely_nan
 from harness.operators.bounded.sums import gamma
@@ -56,17 +56,11 @@ def _expanded(x: Any, signed: bool) -> Any:
     return np.asarray(reduce(add, terms)) if terms else np.asarray(np.linalg.det(x))
 
 
-class SquareMatrices(Conditioned):
-    """Matrices in the last two dimensions."""
-
-    def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Two dimensions alike."""
-        x = call.first.shape
-        return None if len(x) >= 2 and x[-1] == x[-2] else "the last two dimensions are a square matrix"
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """The dimensions before them."""
-        return (call.first.shape[:-2],)
+def _not_square(call: Call) -> str | None:
+    x = call.first.shape
+    return None if len(x) >= 2 and x[-1] == x[-2] else "the last two dimensions are a square matrix"
 
 
-OPERATOR = Operator("Det", SquareMatrices(), bounded(det))
+OPERATOR = Operator(
+    "Det", Conditioned(), bounded(det), _not_square, outputs=lambda call: (call.first.shape[:-2],)
+)

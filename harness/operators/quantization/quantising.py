@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array, type_of_number
 from harness.model.expected import Expected, OneOf
 from harness.model.float_formats import FORMATS, MINIFLOATS, decode, encode, encode_minifloat
 from harness.operators.base import (
@@ -250,7 +250,7 @@ class Quantising(Computing):
         """Return `output_dtype`, or the type of the zero point, or uint8; of DequantizeLinear the type of the scale."""
         asked = call.parameter("output_dtype")
         if asked:
-            return (BY_ONNX_NUMBER[asked].name if asked in BY_ONNX_NUMBER else None,)
+            return (type_of_number(asked),)
         if operator.options is not None:
             return (call.inputs["x_scale"].dtype,) if "x_scale" in call.inputs else ()
         zero = call.inputs.get("y_zero_point")
@@ -289,15 +289,12 @@ class Dynamic(Computing):
     """One input; an output of integers, a scale and a zero point."""
 
     count = 3
+    dtypes = ("uint8", "float32", "uint8")
     lowers = "DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape of x, and two scalars."""
         return (call.first.shape, (), ())
-
-    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """Bytes and a float."""
-        return ("uint8", "float32", "uint8")
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """At least one element."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.operators.base import Call, DirectmlCall, Operator, all_axes, one_to_one
+from harness.operators.base import Call, DirectmlCall, Operator, one_to_one
 from harness.operators.bounded import Bounded, concatenate
-from harness.operators.computing import Conditioned
+from harness.operators.computing import AlongAxis
 from harness.operators.formulas import Formula, bounded
 
 # CumSum:  y[i] = x[0] + ... + x[i] along `axis`; exclusive: without x[i]; reverse: from the end
@@ -51,17 +51,10 @@ def _products(x: Any, axis: int) -> Any:
 cumulative_sum = running(_sums, 0)
 
 
-class Cumulative(Conditioned):
-    """One input, one axis, an output of its shape."""
+class Cumulative(AlongAxis):
+    """A running result along one axis."""
 
-    domain = all_axes
     lowers, lowers_broken = "", True
-
-    def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """An axis out of range."""
-        rank, axis = len(call.first.shape), call.parameter("axis", 0)
-        axis = axis[0] if isinstance(axis, tuple) else axis
-        return None if -rank <= axis < rank else "axis in [-r, r-1]"
 
     def lowered(self, operator: Operator, candidate: str, call: Call) -> DirectmlCall | None:
         """An axis that is known, counted from the left."""

@@ -14,7 +14,7 @@ from harness.operators.base import Call, Operator, Relation, Shape, ValueKind, v
 from harness.operators.bounded import Bounded, either, log, number, squeeze, take_along_axis, where
 from harness.operators.computing import Conditioned
 from harness.operators.formulas import bounded
-from harness.operators.normalization.softmaxes import log_softmax, softmax
+from harness.operators.normalization.norms import log_softmax, softmax
 
 # loss[n, d] = -input[n, c, d] * weight[c], c = target[n, d]; 0 where c = ignore_index
 # none: loss; sum: sum loss; mean: sum loss / sum of weight[c], without those that are ignored

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import Call, DirectmlCall, Operator, Shape, all_axes, one_to_one
+from harness.operators.base import Call, DirectmlCall, Operator, Shape, one_to_one
 from harness.operators.bounded import EXACT, Bounded, exp, log, number, sqrt, squeeze, where
-from harness.operators.computing import Conditioned
+from harness.operators.computing import AlongAxis, Conditioned
 from harness.operators.formulas import Either, Formula, bounded, decided, zeros_of_either_sign
 
 
@@ -219,18 +219,17 @@ def _place(choose: Callable[..., Any]) -> Callable[..., Array]:
     return formula
 
 
-class Locating(Conditioned):
+class Locating(AlongAxis):
     """One input, one axis, an output of indices."""
 
-    domain = all_axes
     lowers = ""
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """An axis out of range, or one without elements."""
-        shape, axis = call.first.shape, call.parameter("axis")
-        if not -len(shape) <= axis < len(shape):
-            return "axis in [-r, r-1]"
-        return None if shape[axis] else "an axis without elements has no greatest and no least"
+        if wrong := super().broken_rule(operator, call):
+            return wrong
+        some = call.first.shape[call.parameter("axis")]
+        return None if some else "an axis without elements has no greatest and no least"
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return the reduced shape of data."""

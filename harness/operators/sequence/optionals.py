@@ -7,6 +7,8 @@ optional at all (`bare`, since version 18); or the optional has no element.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from harness.model.case import Tensor
@@ -82,28 +84,21 @@ def _held(first: str, dtype: str, kind: str) -> tuple[list[Node], str]:
     return [*listed, Node("Optional", (element,), "held")], "held"
 
 
-def _asked(kind: str) -> Composition:
-    def nodes(first: str, last: str, dtype: str) -> list[Node]:
+def _variants(operator: str) -> dict[str, Composition]:
+    """Return the graphs of an operator, by the kind of its input."""
+
+    def nodes(first: str, last: str, dtype: str, *, kind: str) -> list[Node]:
         made, held = _held(first, dtype, kind)
-        return [*made, Node("OptionalHasElement", (held,), last)]
-
-    return nodes
-
-
-def _taken(kind: str) -> Composition:
-    def nodes(first: str, last: str, dtype: str) -> list[Node]:
-        made, held = _held(first, dtype, kind)
-        if not kind.endswith("sequence"):
-            return [*made, Node("OptionalGetElement", (held,), last)]
-        place = Node("Constant", (), "place", value=Tensor("int64", np.array(1)))
+        if operator != "OptionalGetElement" or not kind.endswith("sequence"):
+            return [*made, Node(operator, (held,), last)]
         return [
             *made,
-            Node("OptionalGetElement", (held,), "taken"),
-            place,
+            Node(operator, (held,), "taken"),
+            Node("Constant", (), "place", value=Tensor("int64", np.array(1))),
             Node("SequenceAt", ("taken", "place"), last),
         ]
 
-    return nodes
+    return {kind: partial(nodes, kind=kind) for kind in _KINDS}
 
 
 class Optionals(Moving):
@@ -136,13 +131,13 @@ OPERATORS = (
         OPTIONALS,
         moved(has_element),
         _cannot_be_asked,
-        variants={kind: _asked(kind) for kind in _KINDS},
+        variants=_variants("OptionalHasElement"),
     ),
     Operator(
         "OptionalGetElement",
         OPTIONALS,
         moved(get_element),
         _cannot_be_taken,
-        variants={kind: _taken(kind) for kind in _KINDS},
+        variants=_variants("OptionalGetElement"),
     ),
 )

@@ -12,9 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.dtypes import Array
-from harness.operators.base import UNKNOWN, Call, Operator, Relation, Shape
+from harness.operators.base import UNKNOWN, Call, Operator, Relation, Shape, variadic
 from harness.operators.data_movement.joining import Joining, cannot_join
-from harness.operators.data_movement.moving import Moving, every_axis, rank, shapes_by_formula, wrong_axis
+from harness.operators.data_movement.moving import (
+    Moving,
+    axis_of,
+    every_axis,
+    rank,
+    shapes_by_formula,
+    wrong_axis,
+)
 from harness.operators.formulas import moved
 
 # s: the sequence, n: the number of its tensors
@@ -87,12 +94,8 @@ def _sizes(call: Call) -> tuple[int, ...]:
     given = call.parameter("split", 1)
     if isinstance(given, tuple):
         return given
-    extent = call.first.shape[_axis(call)]
+    extent = call.first.shape[axis_of(call)]
     return tuple(min(given, extent - start) for start in range(0, extent, given))
-
-
-def _axis(call: Call) -> int:
-    return int(call.parameter("axis"))
 
 
 def _held(call: Call) -> int:
@@ -130,7 +133,7 @@ def _cannot_join(call: Call) -> str | None:
         return cannot_join(call)
     if "axis" not in call.attributes:
         return "axis is required"
-    if not -rank(call) - 1 <= _axis(call) <= rank(call):
+    if not -rank(call) - 1 <= axis_of(call) <= rank(call):
         return "axis in [-r-1, r]"
     return None if len(set(call.shapes)) == 1 else "all tensors have the same shape"
 
@@ -143,10 +146,10 @@ def _axes_of_result(call: Call) -> Iterable[int]:
 def _cannot_split(call: Call) -> str | None:
     if not rank(call):
         return "rank r >= 1"
-    if wrong := wrong_axis(call, _axis(call), rank(call)):
+    if wrong := wrong_axis(call, axis_of(call), rank(call)):
         return wrong
     split = call.constants.get("split", np.array(1))
-    extent = call.first.shape[_axis(call)]
+    extent = call.first.shape[axis_of(call)]
     if split.ndim > 1:
         return "split is a scalar or has one dimension"
     if (split < 0).any():
@@ -159,7 +162,7 @@ def _cannot_split(call: Call) -> str | None:
 def _parts(call: Call) -> int:
     """Return the number of parts; of a call that breaks a rule any, but for parts of nothing."""
     split = call.constants.get("split", np.array(1))
-    countable = split.ndim == 0 and split > 0 and not wrong_axis(call, _axis(call), rank(call))
+    countable = split.ndim == 0 and split > 0 and not wrong_axis(call, axis_of(call), rank(call))
     return len(_sizes(call)) if split.ndim == 1 or countable else 1
 
 
@@ -190,11 +193,9 @@ class Sequences(Moving):
         """Return the shapes of `count` tensors: the first is `of`, the `others` are the same, grown (one more in
         each dimension with each further tensor), without elements (none), or of any shapes (unlike)."""
         assert not isinstance(relation, str)
-        first, count = relation["of"], relation.get("count", 2)
-        others = str(relation.get("others", "same"))
-        if count == 1 and others != "same":
+        if relation.get("count") == 1 and relation.get("others", "same") != "same":
             return None
-        return (first, *(_OTHERS[others](first, place) for place in range(1, count)))
+        return variadic(relation, lambda word, first, place: _OTHERS[word](first, place))
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """All tensors that are put into a sequence have its element type."""

@@ -117,6 +117,7 @@ class Vectorizing(Family):
     """Rows of items, texts or integers, and a pool of n-grams among the attributes."""
 
     own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {"X": KINDS}
+    dtypes = ("float32",)
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether something may be skipped."""
@@ -152,10 +153,6 @@ class Vectorizing(Family):
     def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """A vector for each row, as long as the greatest of ngram_indexes says."""
         return (_output_shape(call),)
-
-    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """Counts are floats."""
-        return ("float32",)
 
 
 def _wrong_pool(call: Call) -> str | None:

@@ -1,19 +1,76 @@
-"""MelWeightMatrix: triangles over the bins of a spectrum, equally wide on the mel scale."""
+"""Weights of signals and spectra. HannWindow, HammingWindow and BlackmanWindow: sums of cosines, of a length that is given.
+MelWeightMatrix: triangles over the bins of a spectrum, equally wide on the mel scale."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import expm1, floor, log, log1p
+from functools import partial
+from math import expm1, floor, log, log1p, pi
+from typing import NamedTuple
 
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Exact, Expected
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array, type_of_number
+from harness.model.expected import Exact, Expected, OneOf
 from harness.operators.base import Call, Operator, Shape, Undefined
 from harness.operators.bounded import arithmetic as declared
-from harness.operators.bounded import number, where
-from harness.operators.signal.window_functions import Typed, unlike_datatype
+from harness.operators.bounded import cos, number, where
+from harness.operators.computing import Computing
+
+# y[n] = a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N), with N = size, or size - 1 where periodic is 0; of integers cut off, as
+#   the function's Cast does it
+#   Hann: 1 / 2, 1 / 2, 0; Hamming: 25 / 46, 21 / 46, 0; Blackman: 0.42, 0.5, 0.08
+
+
+class Terms(NamedTuple):
+    """The factors of a window."""
+
+    constant: float
+    once: float
+    twice: float = 0.0
+
+
+def window(terms: Terms, call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+    """Evaluate the formula above, by angles within two turns."""
+    del inputs  # known before a run: the call has it
+    size, dtype = int(call.parameter("size")), call.outputs[0]
+    period = size if call.parameter("periodic") else size - 1
+    used = declared(arithmetic, dtype if DTYPES[dtype].is_float else "float32")
+    with np.errstate(all="ignore"):
+        n = number(np.arange(size), used)
+        y = terms.constant - cos(n * (2 * pi) / float(period)) * terms.once
+        y = y + cos(n * (4 * pi) / float(period)) * terms.twice if terms.twice else y
+        if DTYPES[dtype].is_float:
+            return (y.stored(dtype),)
+        near = (np.trunc(y.value + sign * y.error) for sign in (-1, 1))
+        return (OneOf(tuple(Tensor(dtype, each.astype(DTYPES[dtype].storage)) for each in near)),)
+
+
+def unlike_datatype(call: Call) -> str | None:
+    """Return the rule that output_datatype breaks."""
+    found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
+    allowed = found is not None and not found.narrow and (found.is_float or found.is_integer)
+    return None if allowed else "output_datatype is a numeric type"
+
+
+class Typed(Computing):
+    """Operators whose output has the type that output_datatype names."""
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """The type that output_datatype names."""
+        return (type_of_number(call.parameter("output_datatype")) or "float32",)
+
+
+def _no_length(call: Call) -> str | None:
+    if call.first.shape:
+        return "size is a scalar"
+    return "size is 0 or more" if int(call.parameter("size")) < 0 else unlike_datatype(call)
+
+
+def _length(call: Call) -> tuple[Shape, ...]:
+    return ((max(0, int(call.parameter("size"))),) if not call.first.shape else (1,),)
+
 
 # mel(f) = 2595 log10(1 + f / 700); edge[n] = floor((dft_length + 1) hertz(low + n (high - low) / (num_mel_bins + 2)) / sample_rate)
 # output[j, i] = (j - edge[i]) / (edge[i+1] - edge[i])         edge[i] <= j <= edge[i+1], 1 at edge[i+1]
@@ -80,4 +137,24 @@ class MelWeighting(Typed):
         return (_shape(call),)
 
 
-OPERATOR = Operator("MelWeightMatrix", MelWeighting(), mel_weight_matrix, constants=dict.fromkeys(INPUTS, 0))
+TYPED = Typed()
+TERMS = {
+    "HannWindow": Terms(0.5, 0.5),
+    "HammingWindow": Terms(25 / 46, 21 / 46),
+    "BlackmanWindow": Terms(0.42, 0.5, 0.08),
+}
+OPERATORS = (
+    *(
+        Operator(
+            name,
+            TYPED,
+            partial(window, terms),
+            _no_length,
+            constants={"size": 0},
+            outputs=_length,
+            domains={"size": lambda _: (1, 2, 5, 10)},
+        )
+        for name, terms in TERMS.items()
+    ),
+    Operator("MelWeightMatrix", MelWeighting(), mel_weight_matrix, constants=dict.fromkeys(INPUTS, 0)),
+)
