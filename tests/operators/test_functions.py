@@ -18,6 +18,7 @@ from harness.operators.bounded import Bounded, arithmetic, erf, number, sigmoid
 from harness.operators.normalization.layer_norms import layer_norm
 from harness.operators.normalization.norms import log_softmax, softmax
 from harness.operators.pooling.windows import Window
+from harness.operators.products import deform_conv
 from harness.operators.products.convolutions import convolution
 from harness.operators.products.products import gemm
 from harness.operators.reduction.cumulative import cumulative_sum
@@ -232,6 +233,14 @@ def test_convolution(strides: Any, pads: Any, dilations: Any, group: int) -> Non
         *of(np.rint(x * 3), np.rint(w * 3)), None, Window(w.shape[2:], strides, dilations, pads), group
     )
     assert not whole.error.any()
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_one_weight_of_an_output_leaves_a_nan(weight: float) -> None:
+    x, w = np.array([[[1.0, np.nan, 2.0]]], np.float32), np.full((1, 1, 1), weight, np.float32)
+    found = convolution(*of(x, w), None, Window((1,), (1,), (1,), (0, 0)), 1)
+    np.testing.assert_array_equal(found.value, [[[weight, np.nan, 2 * weight]]])
+    np.testing.assert_array_equal(deform_conv._summed(x[:, :, None], w), found.value)
 
 
 def test_nothing_is_claimed_where_an_infinite_weight_meets_the_padding() -> None:

@@ -3,7 +3,7 @@ match each query."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,10 +172,39 @@ def rotary_embedding(
     half = cos_cache.shape[-1]
     x = by_heads(input, call.parameter("num_heads") or input.shape[-1] // (2 * half))
     places = position_ids + np.arange(x.shape[2])[None] if position_ids.ndim == 1 else position_ids
+    return _turned(input, x, cos_cache[places], sin_cache[places], call, scale)
+
+
+def _turned(input: Bounded, x: Bounded, cos: Bounded, sin: Bounded, call: Call, scale: float) -> Bounded:
     if scale != 1:
         raise Undefined("what scale multiplies")
-    y = rotated(x, cos_cache[places], sin_cache[places], bool(call.parameter("interleaved", 0)))
+    y = rotated(x, cos, sin, bool(call.parameter("interleaved", 0)))
     return y if input.ndim == 4 else joined(y)
+
+
+# column r of the caches is read at the position of stream s(r), temporal, height or width: the streams stand one behind the
+# other, each for its section of the columns; or interleaved: 1, 4, 7… of the first 3 section columns are of the height,
+# 2, 5, 8… of the width, the rest temporal                                      (MRotaryEmbedding)
+def mrotary_embedding(
+    input: Bounded,
+    position_ids: Array,
+    cos_cache: Bounded,
+    sin_cache: Bounded,
+    call: Call,
+    mrope_section: Sequence[int],
+    mrope_layout: int = 0,
+    scale: float = 1.0,
+) -> Bounded:
+    """Rotate each token by its three positions."""
+    half = cos_cache.shape[-1]
+    stream = np.repeat(np.arange(3), mrope_section)
+    if mrope_layout:
+        stream = np.zeros(half, int)
+        for place in (1, 2):
+            stream[place : 3 * mrope_section[place] : 3] = place
+    places = np.moveaxis(position_ids[stream], 0, -1), np.arange(half)
+    x = by_heads(input, call.parameter("num_heads") or input.shape[-1] // (2 * half))
+    return _turned(input, x, cos_cache[places], sin_cache[places], call, scale)
 
 
 MASKS = (
@@ -220,6 +249,31 @@ _PACKED = {
     **_CACHED,
 }
 """Dimensions where one matrix makes queries, keys and values."""
+
+_ANGLES = {"R": lambda n: (n.get("rotary_embedding_dim") or n["H"]) // 2}
+
+
+def _wrong_angles(n: Dimensions, call: Call) -> str | None:
+    size = n.get("H", n.get("D"))
+    if "D" in n and (heads := n.get("num_heads")):
+        size = n["D"] // heads if n["D"] % heads == 0 else 0
+    if not n["R"] or not size or size % (2 * n["R"]):
+        return "heads of twice the angles"
+    rotated = n.get("rotary_embedding_dim") or (size if "H" in n or n.get("num_heads") else 2 * n["R"])
+    if rotated != 2 * n["R"]:
+        return "caches of half of rotary_embedding_dim, or of a head"
+    if n["S"] > n["M"]:
+        return "as many tokens as the caches have rows, or fewer"
+    sections = n.get("mrope_section")
+    if sections is None or (len(sections) == 3 and min(sections) >= 0 and sum(sections) == n["R"]):
+        return None
+    return "three sections of the columns of the caches"
+
+
+def _beyond_the_caches(n: Dimensions, inputs: Mapping[str, Tensor]) -> str | None:
+    places = inputs["position_ids"].array
+    return "positions of rows of the caches" if ((places < 0) | (places >= n["M"])).any() else None
+
 
 OPERATORS = (
     Operator(
@@ -279,16 +333,8 @@ OPERATORS = (
         Dimensioned(
             "input: B S D | B N S H; position_ids: B S | 1; cos_cache: M R; sin_cache: M R",
             "*",
-            {"R": lambda n: (n.get("rotary_embedding_dim") or n["H"]) // 2},
-            lambda n, _: (
-                "heads of twice the angles"
-                if not n["R"] or not n.get("H", 1) or n.get("H", n.get("D")) % (2 * n["R"])
-                else "as many tokens as the caches have rows, or fewer"
-                if n["S"] > n["M"]
-                else "caches of half of rotary_embedding_dim"
-                if n.get("rotary_embedding_dim", 0) not in (0, 2 * n["R"])
-                else None
-            ),
+            _ANGLES,
+            _wrong_angles,
             defaults={"M": 11},
             chosen={
                 "position_ids": (
@@ -297,5 +343,18 @@ OPERATORS = (
             },
         ),
         bounded(rotary_embedding),
+    ),
+    Operator(
+        "com.microsoft.MRotaryEmbedding",
+        Dimensioned(
+            "input: B S D | B N S H; position_ids: 3 B S; cos_cache: M R; sin_cache: M R",
+            "*",
+            _ANGLES,
+            _wrong_angles,
+            defaults={"M": 11},
+            chosen={"position_ids": (Chosen("places", lambda raw, n: raw % n.get("M", 11)),)},
+            by_values=_beyond_the_caches,
+        ),
+        bounded(mrotary_embedding),
     ),
 )

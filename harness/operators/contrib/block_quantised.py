@@ -1,4 +1,4 @@
-"""MatMulNBits and GatherBlockQuantized: weights of a few bits, packed, with a scale and a zero point for each block."""
+"""MatMulNBits, MatMulBnb4 and GatherBlockQuantized: weights of a few bits, packed, with a scale and a zero point for each block."""
 # ruff: noqa: N803 - inputs have the names that ONNX Runtime gives them
 
 from __future__ import annotations
@@ -20,6 +20,21 @@ from harness.operators.formulas import bounded
 
 _ALLOWED = {2: 2.0**-11, 3: 2.0**-8, 4: 1 / 254 * 1.01}
 """By accuracy_level how far A may be rounded, of its elements or of the largest of a block."""
+
+
+_FP4 = np.array([0, 0.005208333333, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25])
+_CODES = {
+    0: np.concatenate([_FP4, -_FP4]),
+    1: np.array(
+        [
+            -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+            -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+            0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+        ]
+    ),
+}  # fmt: skip
+"""The numbers of FP4 and of NF4 by their four bits, the first number of a byte in its upper ones (bitsandbytes,
+csrc/kernels.cu: dDequantizeFP4Tree, dDequantizeNF4)."""
 
 
 def unpacked(data: Array, bits: int) -> Array:
@@ -70,6 +85,23 @@ def allowed(a: Bounded, level: int, block: int) -> Bounded:
     return Bounded(a.value, a.error + _ALLOWED.get(level, 0.0) * size, a.arithmetic)
 
 
+# w[n, k] = CODES[quant_type][q[n, k]] absmax[i / block_size], q and absmax in the order i = n K + k; Y = A w^T, A w without transB
+def matmul_bnb4(
+    A: Bounded, B: Array, absmax: Bounded, block_size: int, quant_type: int, K: int, N: int, transB: int = 1
+) -> Bounded:
+    """Multiply by the formula above."""
+    w = decoded(B, absmax, block_size, quant_type, N * K).reshape(N, K)
+    return A @ (w.T if transB else w)
+
+
+def decoded(B: Array, absmax: Bounded, block_size: int, quant_type: int, count: int) -> Bounded:
+    """Return the numbers that bytes stand for, shape (count)."""
+    q = np.stack([B >> 4, B & 15], -1).reshape(-1)[:count]
+    codes = take(number(_CODES[quant_type], absmax.arithmetic), q)
+    made: Bounded = codes * blockwise(absmax, block_size, count)
+    return made
+
+
 def gather_blocks(
     data: Array,
     indices: Array,
@@ -113,6 +145,15 @@ def _cannot_multiply(n: Dimensions, call: Call) -> str | None:
         return "zero points are packed, or of the type of A one for each block"
     typed = zero is None or zero.dtype in ("uint8", call.first.dtype)
     return None if typed else "zero points are packed or of the type of A"
+
+
+def _cannot_decode(n: Dimensions, call: Call) -> str | None:
+    block = n["block_size"]
+    if call.first.shape[-1] != n["K" if n["transB"] else "N"]:
+        return "A has a column for each of K, of N without transB"
+    if block < 16 or block & (block - 1):
+        return "block_size is a power of 2 and not smaller than 16"
+    return None if n["quant_type"] in _CODES else "quant_type is 0 or 1"
 
 
 def _cannot_gather(n: Dimensions, call: Call) -> str | None:
@@ -201,6 +242,21 @@ OPERATORS = (
             {"scales": (SCALES,), "B": BITS, "zero_points": BITS},
         ),
         bounded(matmul_nbits),
+    ),
+    Operator(
+        "com.microsoft.MatMulBnb4",
+        Dimensioned(
+            "A: ... K | ... N; B: bytes; absmax: blocks",
+            "... outer",
+            {
+                "outer": lambda n: n["N"] if n["transB"] else n["K"],
+                "bytes": lambda n: -(-n["N"] * n["K"] // 2),
+                "blocks": lambda n: -(-n["N"] * n["K"] // n["block_size"]),
+            },
+            _cannot_decode,
+            {"absmax": (SCALES,), "B": BITS},
+        ),
+        bounded(matmul_bnb4),
     ),
     Operator(
         "com.microsoft.GatherBlockQuantized",

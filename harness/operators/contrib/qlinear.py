@@ -12,13 +12,14 @@ from harness.model.case import Tensor
 from harness.model.expected import Expected, OneOf
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, moveaxis, number, sigmoid, where
-from harness.operators.contrib.channels_last import channels_first
+from harness.operators.contrib.channels_last import QuantisedNhwcConvolving, channels_first
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import leaky_relu
 from harness.operators.formulas import parameters
 from harness.operators.normalization.norms import FLATTENING, along, softmax
 from harness.operators.pooling.pooling import POOLING, average_pool
 from harness.operators.pooling.windows import window
+from harness.operators.quantization.quantised import qlinear_conv
 from harness.operators.quantization.quantising import rounded, settled
 
 # y = saturate(round(f(x) / y_scale) + y_zero_point), where x is (q - x_zero_point) x_scale for each quantised input
@@ -122,17 +123,12 @@ def _equal(call: Call, x: Bounded) -> Any:
 
 def _pooled(x: Bounded, call: Call, channels_last: int, count_include_pad: int) -> Bounded:
     moved = moveaxis(x, -1, 1) if channels_last else x
-    found: Bounded = average_pool(moved, _plain(call), count_include_pad)
+    found: Bounded = average_pool(moved, channels_first(call), count_include_pad)
     return moveaxis(found, 1, -1) if channels_last else found
 
 
-def _plain(call: Call) -> Call:
-    """Return the call with the channels of X behind the batch, as AveragePool takes it."""
-    return channels_first(call) if call.parameter("channels_last") else call
-
-
 def _windows(call: Call) -> tuple[Shape, ...]:
-    plain = _plain(call)
+    plain = channels_first(call)
     if POOLING.broken_rule(_POOL, plain):
         return (call.first.shape,)
     (shape, *_) = POOLING.output_shapes(_POOL, plain)
@@ -197,15 +193,27 @@ class QuantisedPooling(Quantised):
         """Those of pooling."""
         if len(call.first.shape) < 3:
             return "the input has at least one spatial axis"
-        wrong = _broken_window(_plain(call)) if operator.options else None
+        wrong = _broken_window(channels_first(call)) if operator.options else None
         return wrong or super().broken_rule(operator, call)
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Any:
         """Those of pooling."""
-        return POOLING.domain(_POOL, attribute, _plain(call))
+        return POOLING.domain(_POOL, attribute, channels_first(call))
+
+
+def nhwc_conv(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Convolve as ONNX's QLinearConv does, with channels_last the channels of x and y last."""
+    if not call.parameter("channels_last"):
+        return qlinear_conv(call, inputs, declared)
+    x = inputs["x"]
+    first = {**inputs, "x": Tensor(x.dtype, np.moveaxis(x.array, -1, 1))}
+    (found,) = qlinear_conv(channels_first(call), first, declared)
+    assert isinstance(found, OneOf)
+    return (OneOf(tuple(Tensor(y.dtype, np.moveaxis(y.array, 1, -1)) for y in found.candidates)),)
 
 
 OPERATORS = (
+    Operator("com.microsoft.QLinearConv", QuantisedNhwcConvolving(), nhwc_conv),
     Operator(
         "com.microsoft.QLinearAdd", Quantised("A", "B", "!C"), quantised(lambda a, b: a + b, "A B", "C")
     ),

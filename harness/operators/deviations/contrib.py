@@ -1,4 +1,5 @@
 """Deviating results of ONNX Runtime's own operators."""
+# ruff: noqa: N803 - inputs have the names that ONNX Runtime gives them
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected
-from harness.operators.bounded import Bounded, converted
-from harness.operators.contrib.block_quantised import blockwise, unpacked
+from harness.operators.bounded import Bounded, converted, take
+from harness.operators.contrib.block_quantised import blockwise, decoded, unpacked
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
 from harness.operators.deviations.base import Deviating, changed, deviation, moved, register, replaced
@@ -52,6 +53,17 @@ def scaled_by_rows(asked: Deviating) -> tuple[Expected, ...]:
 
 # MatMulNBits: as without zero points.
 changed("default_zero_points", inputs=lambda asked: asked.lacking("zero_points"))
+
+
+# MatMulBnb4 without transB: the numbers of output j begin at j K, as if they were a row.
+def _by_overlapping_rows(
+    A: Bounded, B: Array, absmax: Bounded, block_size: int, quant_type: int, K: int, N: int
+) -> Bounded:
+    w = decoded(B, absmax, block_size, quant_type, N * K)
+    return A @ take(w, K * np.arange(K)[:, None] + np.arange(N)).T
+
+
+replaced("overlapping_rows", bounded(_by_overlapping_rows))
 
 
 # MatMulIntegerToFloat, DynamicQuantizeMatMul: the scales multiply the operands, not their product.

@@ -120,7 +120,7 @@ def weighted(x: Bounded, axis: int, w: Bounded, reach: int) -> Bounded:
         scaled, factor = w, 1.0
 
     def total(p: Array, q: Array) -> Array:
-        return np.moveaxis(np.tensordot(p, q, axes=(1, axis)), 0, axis)
+        return np.moveaxis(np.matmul(np.moveaxis(q, axis, -1), p.T), -1, axis)
 
     def bounded(x: Bounded) -> Bounded:
         found = contracted(total, scaled, x, count)

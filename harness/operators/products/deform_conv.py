@@ -42,7 +42,7 @@ def deform_conv(
 
 def _summed(samples: Array, filters: Array) -> Array:
     """Sum over channels and taps: [N, C, taps, outputs] and [M, C, taps] give [N, M, outputs]."""
-    return np.asarray(np.moveaxis(np.tensordot(samples, filters, axes=((1, 2), (1, 2))), -1, 1))
+    return np.asarray(np.einsum("nct...,mct->nm...", samples, filters))
 
 
 def _places(call: Call, offset: Array) -> Array:

@@ -175,7 +175,7 @@ def factors(call: Call) -> Call:
 class QuantisedConvolving(_Scales, Convolving):
     """x, w and the output with their scales and zero points; those of w may be one for each output."""
 
-    lowers = "DML_OPERATOR_QUANTIZED_LINEAR_CONVOLUTION"
+    lowers: ClassVar[str | None] = "DML_OPERATOR_QUANTIZED_LINEAR_CONVOLUTION"
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Name the rule of convolutions that is broken, or that of the shapes of scales."""
