@@ -20,7 +20,7 @@ SURVIVORS = (
     Survivor("*", "stash_type (ignored|always .*)", "float32 in every case: the bound holds for any wider type"),
     Survivor("Attention", "softmax_precision (ignored|always .*)", "the bound holds for any wider type"),
     Survivor("TensorScatter", "mode always 'circular'", "what fits does not wrap"),
-    Survivor("LinearAttention", "chunk_size (ignored|always .*)", "a hint that decides no result"),
+    Survivor("*LinearAttention", "chunk_size (ignored|always .*)", "a hint that decides no result"),
     Survivor("*", "kernel_shape ignored", "it follows from the shape of W, or must be given"),
     Survivor("*", "hidden_size ignored", "it follows from the shape of R"),
     Survivor("QuantizeLinear", "precision (ignored|always .*)", "the bound holds for any wider type"),
