@@ -270,7 +270,7 @@ def _wrong_angles(n: Dimensions, call: Call) -> str | None:
     return "three sections of the columns of the caches"
 
 
-def _beyond_the_caches(n: Dimensions, inputs: Mapping[str, Tensor]) -> str | None:
+def _beyond_the_caches(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
     places = inputs["position_ids"].array
     return "positions of rows of the caches" if ((places < 0) | (places >= n["M"])).any() else None
 
