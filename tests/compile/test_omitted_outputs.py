@@ -82,7 +82,7 @@ def test_one_of_a_variadic_output_may_have_an_empty_name(tmp_path: Path, omit: s
         f"    input: {{dtype: float32, shape: [[6]]}}\n    options: {{outputs: 3, omit: {omit}}}\n",
         "utf-8",
     )
-    (case,) = select(expand(load_specs([path]))).cases(valid=False)
+    (case,) = Selection(expand(load_specs([path]))).cases(valid=False)
     (tested,) = ModelProto.FromString(compiled(case).model).graph.node
     assert list(tested.output) == node
 
