@@ -99,8 +99,10 @@ def lstm(
     initial_h: Any = None,
     initial_c: Any = None,
     P: Any = None,
+    *,
+    as_seen: Callable[[Bounded], Bounded] = lambda h: h,
 ) -> Any:
-    """Go through the sequences by the formula above."""
+    """Go through the sequences by the formula above, each step of what is `as_seen` of the step before."""
     coupled = bool(call.parameter("input_forget", 0))
 
     def cell(d: int, functions: Sequence[Activation], bias: Bounded | None) -> Step:
@@ -111,7 +113,7 @@ def lstm(
             return argument if peep is None else argument + peep[gate] * c
 
         def step(x: Bounded, states: States) -> States:
-            i, o, forget, c = split(gates(x, states[0], W[d], R[d], bias), 4, 1)
+            i, o, forget, c = split(gates(x, as_seen(states[0]), W[d], R[d], bias), 4, 1)
             i = f(seen(i, 0, states[1]))
             forget = 1.0 - i if coupled else f(seen(forget, 2, states[1]))
             new = forget * states[1] + i * g(c)

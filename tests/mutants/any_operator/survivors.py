@@ -37,6 +37,7 @@ SURVIVORS = (
     Survivor("CastLike", "(input|target_type) of string .*", "ONNX does not say how numbers are written"),
     Survivor("NonMaxSuppression", ".* (read|with) .*", "tensors of one element"),
     Survivor("QLinearMatMul", ".*_(scale|zero_point) (read|with) .*", "tensors of one element where ONNX says what more mean"),
+    Survivor("com.microsoft.DynamicQuantizeLSTM", "[WR]_zero_point read by columns", "the zero points of all columns are one number"),
     Survivor("MatMulInteger", "b_zero_point read by columns", "ONNX says nothing of a zero point for each column of a stack"),
     Survivor("TopK", "K (read|with) .*", "a tensor of one element"),
     Survivor("TopK", "sorted ignored", "the order that is not asked for is any"),
