@@ -35,7 +35,7 @@ def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def asked(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    return result.exit_code, result.output
+    return result.exit_code, result.stdout  # progress, which takes as long as it takes, is on stderr
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from harness.model.case import Case, Tensor
 from harness.model.float_formats import encode
 from harness.specs.expand import expand
-from harness.specs.find_case import spec_of
 from harness.specs.reading.load import load_specs
 from harness.specs.sweeps.calls import call_of, case_inputs
 from harness.targets.execution import Prepared
@@ -41,7 +40,7 @@ def test_what_the_failure_needs_stays(needed: int | None, kept: tuple[str, ...])
     plan = expand(load_specs([SPECS / "Mul.yaml"]))
     case = next(case for case in plan if case.id.endswith("A=float32[3];B=float32[3]"))
     before = case_inputs(call_of(case), case, 0)
-    found = redrawn.redrawn(Needing(needed), case, spec_of(plan, case))  # type: ignore[arg-type]
+    found = redrawn.redrawn(Needing(needed), case, plan.by_operator[case.operator])  # type: ignore[arg-type]
     assert found.kept == kept
     after = case_inputs(call_of(found.case), found.case, 0)
     same = [np.array_equal(one.array, other.array) for one, other in zip(before, after, strict=True)]
