@@ -14,7 +14,9 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.specs.expectations.expectations import load_expectations
+from harness.specs.reading.load import load_specs
 from tests.calling import call_of, call_with
+from tests.running import SPECS
 
 
 @pytest.fixture(autouse=True)
@@ -302,6 +304,23 @@ def test_only_the_first_row_of_an_upper_triangle_is_0() -> None:
     largest = tensor("int64", np.iinfo(np.int64).max)
     assert only(given("triangle_beyond_64_bits", "Trilu", [x, largest], {"upper": 1})) == [[0, 0], [3, 4]]
     assert only(given("triangle_beyond_64_bits", "Trilu", [x, largest], {"upper": 0})) == [[1, 2], [3, 4]]
+
+
+def test_weights_offset_by_half_their_range_are_rounded_by_its_size_and_no_further() -> None:
+    """A is 127 on one place of K in each block and 0 elsewhere; the weights there are 0, so that 128 - 128 is what is left.
+    Of 2 blocks there are 11 roundings of at most 127 * (128 + 128) * (0.5 + 1): 0.032, where a weight of 1 makes it 190.5."""
+    load_specs([SPECS / "graphs" / "BlockedMatMul.yaml"])
+    a = np.zeros((1, 32), np.float32)
+    a[0, [0, 16]] = 127
+    inputs = {"A": Tensor("float32", a), "B": tensor("int8", [[0, 0]] * 32)}
+    attributes: dict[str, Value] = {"weights": ("B", "s")}
+    call = call_with("BlockedMatMul", 21, inputs, attributes)
+    asked = Deviating(OPERATORS["BlockedMatMul"], call, inputs, "ieee")
+    (found,) = DEVIATIONS["activations_of_eight_bits"](asked)
+    assert isinstance(found, Approx)
+    largest = np.array([[127 * 256 * 1.5, 127 * 256 * 0.375]])
+    np.testing.assert_array_equal(found.value, [[0, 0]])
+    np.testing.assert_allclose(found.bound, 11 * 2.0**-24 * largest, rtol=1e-5)
 
 
 def test_a_mask_puts_attention_bias_within_the_scale_or_lengths_put_it_aside() -> None:

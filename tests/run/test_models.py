@@ -740,6 +740,20 @@ def test_what_a_higher_level_makes_of_the_same_nodes_is_judged_too() -> None:
     assert levels == ["basic", "extended"]
 
 
+def test_activations_of_eight_bits_are_known_where_the_offsets_of_small_weights_cancel() -> None:
+    """The kernel adds 128 to weights of int8 and takes it away of sums of A: 128 times what is left is rounded."""
+    b = Builder(21)
+    drawn = np.random.default_rng(0)
+    b.weights.append(numpy_helper.from_array(drawn.integers(-1, 2, (32, 8)).astype(np.int8), "B"))
+    b.node("DequantizeLinear", ["B", b.drawn("scales", 2, 8)], "w", axis=0, block_size=16)
+    b.node("MatMul", ["x", "w"], "y")
+    model = b.model([value("x", FLOAT, 2, 32)], [value("y", FLOAT, 2, 8)])
+    model.ir_version = 10
+    judged(saved(model))
+    wrong = [key for key, each in results_of(Path("out")).items() if each["outcome"] == "mismatch"]
+    assert any(key.startswith("RegionMatMul") for key in wrong), wrong
+
+
 def test_a_convolution_that_saturates_is_known() -> None:
     """Where the processor has no VNNI; a scale of 1 / 255 is no whole number of float32 either, which QLinearSoftmax makes of it."""
     b = Builder(17)

@@ -11,9 +11,12 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
+from harness.model.float_formats import decode
+from harness.operators.bounded.sums import gamma
 from harness.operators.deviations.base import Deviating, changed, deviation, moved, register
 from harness.operators.deviations.graphs import fused
 from harness.operators.deviations.products import products_in_pairs, windows_in_pairs
+from harness.operators.quantization.quantising import spread
 
 # QLinearConv: the scales of the weights on axis 0, whatever the axis is.
 changed("scales_of_output_channels", axis=0)
@@ -142,19 +145,33 @@ def bias_times_row_scales(asked: Deviating) -> tuple[Expected, ...]:
 register("row_without_its_dimension", lambda asked: (moved(asked.approx(), np.ravel),))
 
 
+# y = sum over blocks of sa s (sum of qa q) + sum over blocks of (sa sum of qa) (-s z), where qa and sa are the integers and the
+# scale of A in the block, q >= 0 and z those of the weights: the two sums cancel, so that the roundings are of |A| (q + z) |s|.
+# (onnxruntime/core/mlas/lib/sqnbitgemm_kernel_avx512.cpp: QuantizeARow_CompInt8_avx512, AScaledBlkSum)
 @deviation
 def activations_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
     """MatMulNBits at accuracy level 4: A in blocks of K, each round(a * 127 / max |a|) * max |a| / 127."""
     graph = _Quantised(asked)
     name, weights, *_ = next(each.inputs for each in graph.nodes if each.operator in ("MatMul", "Gemm"))
-    block = next((each.attributes.get("block_size") for each in graph.nodes if weights in each.outputs), None)
+    made = next((each for each in graph.nodes if weights in each.outputs), None)
+    block = (made.attributes.get("block_size") if made else None) or 32
     given = asked.inputs[name]
     numbers = given.array.astype(np.float32)
     shape = numbers.shape
-    parts = numbers.reshape(-1, min(block or 32, shape[-1]))
+    parts = numbers.reshape(-1, min(block, shape[-1]))
     most = np.max(np.abs(parts), axis=1, keepdims=True, initial=0).astype(np.float32)
     held = np.where(most > 0, np.rint(parts * (np.float32(127) / most)) * (most / np.float32(127)), 0)
-    return asked.formula(inputs=asked.having(**{name: held.astype(given.array.dtype).reshape(shape)}))
+    held = held.reshape(shape)
+    y, *others = asked.formula(inputs=asked.having(**{name: held.astype(given.array.dtype)}))
+    if made is None or made.inputs[0] not in graph.tensors or not isinstance(y, Approx):
+        return (y, *others)
+    # of a term: the integer, two scales, blocks, up to four halvings of lanes, the two sums, the bias
+    roundings = gamma(-(-shape[-1] // block) + 9, 2.0**-24)
+    more = roundings * (np.abs(held.astype(np.float64)) @ graph.sizes(asked, made))
+    return (
+        Approx(y.dtype, y.value, y.bound + np.where(np.isfinite(more), more, 0.0).reshape(y.shape)),
+        *others,
+    )
 
 
 # LayerNormalization whatever the exponent of Pow is, and whichever of X and its mean is subtracted.
@@ -274,6 +291,20 @@ class _Quantised:
         node = next(each for each in self.nodes if operand in each.outputs)
         held = self.tensors[node.inputs[0]]
         return {name: held, **self.named(name, node.inputs[1:], held.dtype)}
+
+    def sizes(self, asked: Deviating, node: Any) -> Array:
+        """Return (q + z) * |scale| for each weight that DequantizeLinear makes, float64 of their shape.
+
+        q >= 0 and z >= 0 are integer and zero point of a weight, of which signed types have half their range added.
+        """
+        parts = dict(
+            zip(("x", "x_scale", "x_zero_point"), (self.tensors[n] for n in node.inputs if n), strict=False)
+        )
+        call = fused(asked, "DequantizeLinear", parts, dict(node.attributes)).call
+        (dtype, x), scale, *zero = parts.values()
+        least = int(DTYPES[dtype].limits.min)
+        q, z = (decode(dtype, each) - least for each in (x, zero[0].array if zero else np.zeros((), x.dtype)))
+        return np.asarray((q + spread(z, x.shape, call)) * np.abs(spread(decode(*scale), x.shape, call)))
 
     def factors(self, node: Any) -> dict[str, Tensor]:
         """Return A and B, the first operands of a node, and what they are made of."""
