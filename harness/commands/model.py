@@ -116,6 +116,8 @@ def model_command(
     with Progress(baseline=baseline is not None) as progress:
         if cases is not None:
             found = take_apart(models, given, cases, progress.update, timeout)
+            if nothing := found.without_a_formula():
+                raise nothing
         else:
             command = command_line()
             asked = api.request(

@@ -19,7 +19,15 @@ from harness.model.header import Header
 from harness.model.progress import RECORDING
 from harness.model.result import Result
 from harness.model.verdict import Outcome
-from harness.results.model_report import CallRow, DefectOfCalls, ModelNode, ModelReport, ModelView, RegionRow
+from harness.results.model_report import (
+    CallRow,
+    DefectOfCalls,
+    ModelNode,
+    ModelReport,
+    ModelView,
+    RegionRow,
+    WholeRun,
+)
 from harness.results.runfile import RunReader, run_file
 from harness.results.summary import count
 from harness.run.folders import check_vacant
@@ -60,6 +68,14 @@ class TakenApart(NamedTuple):
     drawn: list[str]
     sizes: dict[str, int]
     ended: list[str]
+
+    def without_a_formula(self) -> NothingRan | None:
+        """Return the error of models of which no call has a case."""
+        if any(call.case is not None for call in self.calls):
+            return None
+        why = next((f"; the first {call.operator}: {call.why}" for call in self.calls), "")
+        names = ", ".join(str(each.model.path) for each in self.models)
+        return NothingRan(f"{names}: no node has a formula that could judge it{why}")
 
 
 def take_apart(
@@ -102,10 +118,7 @@ def take_apart(
     if not found.models:
         raise NothingRan(found.ended[0])
     found.calls.extend(calls.all)
-    specs = calls.write(folder, f"The calls of {', '.join(path.name for path in paths)}")
-    if not specs:
-        why = next((f"; the first {call.operator}: {call.why}" for call in calls.all), "")
-        raise NothingRan(f"{', '.join(map(str, paths))}: no node has a formula that could judge it{why}")
+    calls.write(folder, f"The calls of {', '.join(path.name for path in paths)}")
     return found
 
 
@@ -170,6 +183,8 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
             with suppress(TargetUnavailable):  # the run says why
                 whole.on(target)
         regions = whole.regions.write(fresh)
+        if not regions and (nothing := found.without_a_formula()):
+            raise NothingRan("; ".join((str(nothing), *_levels(whole.runs))))
         if asked.resume and _digest(fresh) != _digest(specs):
             raise UsageError(
                 f"{specs}: the calls of another model, or of other inputs or targets: choose another folder with -o, or --force"
@@ -204,6 +219,17 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     with naming(asked.out / REPORT, "written"):
         (asked.out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
     return view, code
+
+
+def _levels(runs: Sequence[WholeRun]) -> Iterator[str]:
+    """Yield for each target what whole models do at each level of optimisation, where no call can be judged."""
+    for target in dict.fromkeys(each.target for each in runs):
+        levels = (
+            f"{each.level} {'fails: ' + each.error if each.error else 'is wrong' if each.wrong else f'{each.apart:.1e}'}"
+            for each in runs
+            if each.target == target
+        )
+        yield f"whole on {target}, from the unoptimised run on the CPU: {', '.join(levels)}"
 
 
 def _digest(folder: Path) -> bytes:

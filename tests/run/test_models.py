@@ -624,6 +624,18 @@ def test_a_model_that_does_not_run_is_one_line() -> None:
     assert "does not run on the CPU: ended the process" in complaint(ends)
 
 
+def test_a_model_without_a_formula_is_run_whole_all_the_same() -> None:
+    b = Builder()
+    b.node("SampleOp", ["x"], "y", domain="com.microsoft")
+    model = b.model([value("x", FLOAT, 2)], [value("y", FLOAT, 2)])
+    ended = refused(saved(model), "-t", "cpu", "-o", "out")
+    assert ended.code == 4
+    assert "no node has a formula that could judge it" in complaint(ended)
+    levels = ", ".join(f"{level} 0.0e+00" for level in ("off", "basic", "extended", "all"))
+    assert f"whole on cpu, from the unoptimised run on the CPU: {levels}" in complaint(ended)
+    assert "no node has a formula" in complaint(refused("model.onnx", "--cases", "specs"))
+
+
 def test_a_loop_without_an_end_is_waited_for_until_its_time_limit() -> None:
     model = MODELS["looping_decoder"]()
     loop = next(node for node in model.graph.node if node.op_type == "Loop")
