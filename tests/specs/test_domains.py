@@ -74,7 +74,8 @@ def test_a_domain_without_a_signature_is_a_problem(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load_specs([tmp_path])
     assert [each.partition("yaml:")[2] for each in caught.value.problems] == [
-        "1: operator: no signature of 'own.Turned': write it beside its formula"
+        "1: operator: the harness does not know 'own.Turned': write its formula and its signature in a module of a folder "
+        "that HARNESS_OPERATORS names (docs/specs.md, An operator of your own)"
     ]
 
 

@@ -67,7 +67,8 @@ class Checks:
                 ("operator",),
                 f"ONNX has no operator {shown(self.operator)}"
                 if "." not in str(self.operator)
-                else f"no signature of {shown(self.operator)}: write it beside its formula",
+                else f"the harness does not know {shown(self.operator)}: write its formula and its signature in a module of a folder "
+                "that HARNESS_OPERATORS names (docs/specs.md, An operator of your own)",
                 given=self.operator,
                 allowed=names,
             )

@@ -207,7 +207,7 @@ class Combinations:
             given = (
                 wanted
                 if isinstance(wanted, str)
-                else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items())
+                else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items()) or IMPLIED
             )
             why = f": {error}" if isinstance(error, TypeError) else ""  # a hook's own mistake says so
             self.wrong = f"{self.operator.name} makes no shape of {name} by {given!r}{why}"
