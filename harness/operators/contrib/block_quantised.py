@@ -65,10 +65,15 @@ def matmul_nbits(
     if not B.size and A.size:  # an omitted projection
         zeros = number(np.zeros((*A.shape[:-1], N)), A.arithmetic)
         return zeros if bias is None else zeros + bias
-    k, (rows, blocks) = A.shape[-1], scales.shape
-    q = unpacked(B, bits).reshape(rows, blocks * block_size)[:, :k].astype(float)
-    if not isinstance(zero_points, Bounded):
-        zero_points = 2.0 ** (bits - 1) if zero_points is None else unpacked(zero_points, bits)[:, :blocks]
+    k, scales = A.shape[-1], scales.reshape(N, -1)
+    blocks = scales.shape[1]
+    q = unpacked(B, bits).reshape(N, blocks * block_size)[:, :k].astype(float)
+    if zero_points is None:
+        zero_points = 2.0 ** (bits - 1)
+    else:
+        zero_points = zero_points.reshape(N, -1)
+        if not isinstance(zero_points, Bounded):
+            zero_points = unpacked(zero_points, bits)[:, :blocks]
     zero = blockwise(zero_points + scales * 0.0, block_size, k)
     y: Bounded = allowed(A, accuracy_level, block_size) @ ((q - zero) * blockwise(scales, block_size, k)).T
     return y if bias is None else y + bias
@@ -132,16 +137,14 @@ def gather_blocks(
 
 def _cannot_multiply(n: Dimensions, call: Call) -> str | None:
     block, zero = n["block_size"], call.inputs.get("zero_points")
-    if 0 not in call.inputs["B"].shape and call.inputs["scales"].shape[-1] != n["blocks"]:
+    if 0 not in call.inputs["B"].shape and call.inputs["scales"].shape[-1] not in (n["blocks"], n["scales"]):
         return "scales are empty where B is"
     if n["bits"] not in (2, 4, 8):
         return "bits is 2, 4 or 8"
     if block < 16 or block & (block - 1):
         return "block_size is a power of 2 and not smaller than 16"
-    packed = zero is None or (
-        len(zero.shape) == 2 and zero.shape[1] == n["packed" if zero.dtype == "uint8" else "blocks"]
-    )
-    if not packed:
+    each = n["packed" if zero is not None and zero.dtype == "uint8" else "blocks"]
+    if zero is not None and zero.shape not in ((n["N"], each), (n["N"] * each,)):
         return "zero points are packed, or of the type of A one for each block"
     typed = zero is None or zero.dtype in ("uint8", call.first.dtype)
     return None if typed else "zero points are packed or of the type of A"
@@ -230,13 +233,15 @@ OPERATORS = (
     Operator(
         "com.microsoft.MatMulNBits",
         Dimensioned(
-            "A: ... K; B: N blocks blob | 0 blocks blob | N 0 blob | N blocks 0; scales: N blocks | N 0; "
-            "zero_points: N packed | N blocks; bias: N",
+            "A: ... K; B: N blocks blob | 0 blocks blob | N 0 blob | N blocks 0; scales: N blocks | N 0 | scales; "
+            "zero_points: N packed | N blocks | zeros | scales; bias: N",
             "... N",
             {
                 "blocks": lambda n: -(-n["K"] // n["block_size"]),
                 "blob": lambda n: n["block_size"] * n["bits"] // 8,
                 "packed": lambda n: -(-n["blocks"] * n["bits"] // 8),
+                "scales": lambda n: n["N"] * n["blocks"],  # of one dimension, as older exporters write them
+                "zeros": lambda n: n["N"] * n["packed"],
             },
             _cannot_multiply,
             {"scales": (SCALES,), "B": BITS, "zero_points": BITS},
