@@ -95,6 +95,9 @@ def sentence(view: ModelView) -> str:
         if others := len(fused) - len(made):
             verb = "are" if others > 1 else "is"
             other.append(f"{count(others, 'fused region')} of such nodes {verb} wrong as well")
+        if against := view.against_entries(target):
+            what = count(len(against), "case")
+            other.append(f"on {target} {what} {'are' if len(against) > 1 else 'is'} correct against an entry")
         if not wrong and not levels and not fused:
             counted = Counter(view.verdicts(target))
             if not view.judged(target):
@@ -191,7 +194,8 @@ def _findings(view: ModelView) -> Iterator[Item]:
 
 
 def _failed(view: ModelView, target: str) -> Iterator[Item]:
-    """Yield results that turn the run red although nothing is known to be wrong: the oracle failed."""
+    """Yield results that turn the run red although nothing is known to be wrong: the oracle failed, or an entry expects
+    otherwise."""
     for (where, case), result in view.results.items():
         if where == target and result.reading is Reading.NOT_JUDGED and result.unexpected(baseline=False):
             yield Item(
@@ -199,6 +203,9 @@ def _failed(view: ModelView, target: str) -> Iterator[Item]:
                 [Remark("; ".join(details(result)))],
                 case,
             )
+    for result in view.against_entries(target):
+        remarks = [Remark("an entry expects otherwise: end it, or narrow it"), *_known_as(view.known(result))]
+        yield Item(f"{result.operator} on {target}: correct against an entry", remarks, result.case)
 
 
 def _what(view: ModelView, call: int, result: Result) -> object:

@@ -17,7 +17,7 @@ from harness.model.header import Expectation, Header
 from harness.model.reference.feature_levels import level_key
 from harness.model.result import Result
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import DEFECTS
+from harness.model.verdict import DEFECTS, Reading
 from harness.results.support import kernel_of
 
 SCHEMA = 1
@@ -250,6 +250,15 @@ class ModelView:
             if target in each.made
         )
         return [region for region, result in found if result is not None and result.reading in DEFECTS]
+
+    def against_entries(self, target: str) -> list[Result]:
+        """Return the results of a target that are correct where an entry expects otherwise."""
+        baseline = self.header.baseline is not None
+        return [
+            each
+            for (where, _), each in self.results.items()
+            if where == target and each.reading is Reading.CORRECT and each.unexpected(baseline=baseline)
+        ]
 
     def wrong_nodes(self, target: str, region: RegionRow) -> list[str]:
         """Return the nodes of a wrong region that are wrong alone, if no transformer is at fault."""

@@ -636,6 +636,16 @@ def test_a_model_without_a_formula_is_run_whole_all_the_same() -> None:
     assert "no node has a formula" in complaint(refused("model.onnx", "--cases", "specs"))
 
 
+def test_a_call_that_is_correct_against_an_entry_is_named() -> None:
+    Path("known.yaml").write_text(
+        "- {match: Relu, when: {provider: CPUExecutionProvider}, expect: rejected, title: No Relu, reason: none, link: https://x.y/z}\n"
+    )
+    ended = judged(saved(relu(2)), "--expectations", "known.yaml", code=1)
+    assert "right on cpu; on cpu 1 case is correct against an entry" in ended.out
+    assert "Relu on cpu: correct against an entry" in ended.out
+    assert "known: No Relu: none" in ended.out
+
+
 def test_a_loop_without_an_end_is_waited_for_until_its_time_limit() -> None:
     model = MODELS["looping_decoder"]()
     loop = next(node for node in model.graph.node if node.op_type == "Loop")
