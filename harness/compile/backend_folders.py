@@ -20,7 +20,7 @@ from onnx import ModelProto, TensorProto
 
 from harness.compile.protos import tensor_proto
 from harness.model.case import Tensor
-from harness.model.errors import UsageError
+from harness.model.errors import UsageError, naming
 from harness.model.plain_file import read_bytes
 
 MODEL, DATA_SET, SETTINGS = "model.onnx", "test_data_set_", "data.json"
@@ -57,6 +57,8 @@ def folders_of(folder: Path) -> list[Path]:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "no such folder"
         raise UsageError(f"{folder}: {what}; name a folder of ONNX backend tests, or `onnx` for ONNX's own")
+    with naming(folder, "read"):
+        os.listdir(folder)  # os.walk passes over a folder that cannot be read
     found = sorted(
         Path(at) for at, _, files in os.walk(folder) if MODEL in files
     )  # what vanishes meanwhile is left out

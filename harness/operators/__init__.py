@@ -21,7 +21,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from harness.model import signatures
-from harness.model.errors import UsageError
+from harness.model.errors import UsageError, naming
 from harness.operators.base import Operator
 
 VARIABLE = "HARNESS_OPERATORS"
@@ -38,7 +38,11 @@ def _own_modules() -> tuple[Path, ...]:
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"{VARIABLE}: {folder}: there is no such folder")
-    return tuple(path.absolute() for folder in folders for path in sorted(folder.glob("*.py")))
+    found: list[Path] = []
+    for folder in folders:
+        with naming(f"{VARIABLE}: {folder}", "read"):
+            found += sorted(path.absolute() for path in folder.iterdir() if path.suffix == ".py")
+    return tuple(found)
 
 
 def _loaded(path: Path) -> ModuleType:

@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from harness.model.errors import UsageError
+from harness.operators import VARIABLE, _own_modules
 from tests.running import HARNESS, lines_of, results_of
 
 FORMULAS = """\
@@ -178,6 +181,18 @@ def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     done = command(tmp_path, os.pathsep.join([str(tmp_path), "absent"]), "list", "--count")
     said = "harness: HARNESS_OPERATORS: absent: there is no such folder\n"
     assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_a_folder_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Path.glob passes over it, so that a command knew no operator of the folder and said nothing."""
+
+    def denied(self: Path) -> Iterator[Path]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(UsageError, match=f"HARNESS_OPERATORS: {tmp_path}: cannot be read: Permission denied"):
+        _own_modules()
 
 
 SCALED = """\

@@ -13,11 +13,13 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from harness.compile.backend_folders import folders_of
 from harness.compile.decompile import node_attributes
 from harness.compile.graphs import compile_case
 from harness.compile.protos import LeftOut, attribute
 from harness.model.case import Case, Tensor, TensorValue, Value
 from harness.model.caseid import CaseKey
+from harness.model.errors import UsageError
 from harness.model.onnx_schemas import operator_schema
 from harness.model.query import Query
 from harness.run.exporting import export, folder_name
@@ -318,6 +320,17 @@ def test_a_folder_without_tests(tmp_path: Path, make: Callable[[Path], object], 
     make(folder)
     ended = harness("import", folder, "-o", tmp_path / "specs")
     assert (ended.code, complaint(ended)) == (2, f"{folder}: {told}")
+
+
+def test_a_folder_of_tests_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """os.walk passes over it, so that it seemed to hold no test."""
+
+    def denied(_: object) -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("harness.compile.backend_folders.os.listdir", denied)
+    with pytest.raises(UsageError, match="cannot be read: Permission denied"):
+        folders_of(tmp_path)
 
 
 @pytest.mark.parametrize(
