@@ -9,13 +9,15 @@ from typing import Any
 import rich.console
 
 PIPED = 120
+LEAST = 20
 
 
 class Console(rich.console.Console):
     """A console that lets a reader's leaving be known: rich itself would end the process with 1, which says
     that results are unexpected.
 
-    Where nobody says how wide the output is, in a pipe or a file, it is 120 columns wide.
+    Where nobody says how wide the output is, in a pipe or a file, it is 120 columns wide, and nowhere less than 20: rich fails at
+    the width that `COLUMNS=0` states.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -26,6 +28,8 @@ class Console(rich.console.Console):
         ):
             options["width"] = PIPED
         super().__init__(**options)
+        if self.width < LEAST:
+            self.width = LEAST
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

@@ -145,10 +145,8 @@ def _check_same(path: Path, header: Header, plan: Plan, case: Case, target: str)
         return
     if _same_inputs(path.parent / "artifacts" / artifact_name(case.id, target), case, header.seed):
         return
-    what = "oracle" if same_specs else "specs"
-    raise UsageError(
-        f"{path}: the {what} of that run were others, so {case.id} may not be the same case any more; run it again"
-    )
+    what = "oracle of that run was another" if same_specs else "specs of that run were others"
+    raise UsageError(f"{path}: the {what}, so {case.id} may not be the same case any more; run it again")
 
 
 def _same_inputs(kept: Path, case: Case, seed: int) -> bool:

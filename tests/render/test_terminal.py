@@ -5,12 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+import rich.console
 
 from harness.model.case import Validity
 from harness.model.result import Diff
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
+from harness.render.console import Console
 from harness.render.terminal import describe, render_terminal
 from harness.results.report import Report
 from harness.results.tables import Tables, tabulate
@@ -25,7 +26,9 @@ def rendered(tables: Tables, *, width: int = 80, colour: bool = False) -> str:
     out = io.StringIO()
     render_terminal(
         Report(tables),
-        Console(file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None),
+        rich.console.Console(
+            file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None
+        ),
     )
     return out.getvalue()
 
@@ -134,7 +137,7 @@ def test_colour_is_the_consoles_affair(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[" in rendered(tables, colour=True)
     monkeypatch.setenv("NO_COLOR", "1")
     out = io.StringIO()
-    render_terminal(Report(tables), Console(file=out, width=80, force_terminal=True))
+    render_terminal(Report(tables), rich.console.Console(file=out, width=80, force_terminal=True))
     assert "\x1b[3" not in out.getvalue()
 
 
@@ -163,3 +166,9 @@ def test_an_error_is_told_with_its_bound(error: float | None, bound: float, said
         describe(result)
         == f"mismatch · 1 of 2 differ at [0]: expected 2 ± 0.1, actual 2.25 (0x40100000) · max 7 ULP · {said}"
     )
+
+
+@pytest.mark.parametrize("columns", ["0", "1"])
+def test_a_terminal_without_columns_is_written_to(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert Console().width == 20

@@ -620,7 +620,7 @@ def test_other_specs_than_those_of_the_run_are_refused(run: Path, tmp_path: Path
     header = json.loads(lines[0])
     header["hashes"]["oracle"] = "0" * 64
     (copy / "run.jsonl").write_text("\n".join([json.dumps(header), *lines[1:]]) + "\n", encoding="utf-8")
-    assert "the oracle of that run were others" in complaint(repro(copy, case, tmp_path / "oracle"))
+    assert "the oracle of that run was another" in complaint(repro(copy, case, tmp_path / "oracle"))
 
 
 def test_a_target_that_is_gone_leaves_what_the_run_recorded(
