@@ -28,6 +28,12 @@ def numerator_over_divisor(asked: Deviating) -> tuple[Expected, ...]:
 # Slice with steps of 1 in place of its steps.
 changed("slice_of_every_element", steps=(1, 1))
 
+# Expand to [1], which changes nothing.
+changed("not_expanded", shape=(1,))
+
+# Pad with the number of another Pad.
+changed("value_of_the_second", value=lambda asked: asked.call.parameter("value_too"))
+
 
 @deviation
 def normalised_value_for_an_inner_one(asked: Deviating) -> tuple[Expected, ...]:
