@@ -105,8 +105,8 @@ def answer(
             )
         made = made._replace(asked=case or _asked(queries), since=groups, stand=stand)
     if case is not None:
-        did = next(did for _, did in recorded.results(wanted, case))
-        made = made._replace(story={target: changes(moments, did) for target, moments in lines.items()})
+        by_run = next(by_run for _, by_run in recorded.results(wanted, case))
+        made = made._replace(story={target: changes(moments, by_run) for target, moments in lines.items()})
     if asks_flips:
         flips, number = all_flips(recorded, lines, wanted, case)
         made = made._replace(flips=flips, flips_number=number)

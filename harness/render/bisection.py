@@ -75,10 +75,10 @@ def _change(change: ReleaseChange, by: By) -> dict[str, Any]:
     worse, better, other = moves(change)
     cases: dict[str, dict[str, str]] = {}
     for case in change.cases:
-        did = {"before": change.before.seen[case], "after": change.after.seen[case]}
-        cases[case] = {side: seen.outcome.value for side, seen in did.items()}
+        sides = {"before": change.before.seen[case], "after": change.after.seen[case]}
+        cases[case] = {side: seen.outcome.value for side, seen in sides.items()}
         if by == SIGNATURE:
-            cases[case] |= {f"{side}_signature": str(seen.signature) for side, seen in did.items()}
+            cases[case] |= {f"{side}_signature": str(seen.signature) for side, seen in sides.items()}
     return {
         "before": change.before.version,
         "after": change.after.version,

@@ -418,17 +418,17 @@ def _where(pair: Pair) -> dict[str, str]:
 def _sides(comparison: Comparison, kind: ChangeKind) -> dict[str, Any]:
     base = comparison.base.header.targets[kind.pair.base]
     head = comparison.head.header.targets[kind.pair.head]
-    return {"before": _did(kind.before, base.provider), "after": _did(kind.after, head.provider)}
+    return {"before": _result(kind.before, base.provider), "after": _result(kind.after, head.provider)}
 
 
-def _did(did: ComparedResult | None, provider: str) -> dict[str, Any] | None:
-    if did is None:
+def _result(result: ComparedResult | None, provider: str) -> dict[str, Any] | None:
+    if result is None:
         return None
     return {
-        "outcome": did.outcome,
-        "error_class": did.error or None,
-        "stage": did.signature.stage or None,
-        "difference": did.signature.difference or None,
-        "placed_on": placed_on(did, provider),
-        "flaky": did.flaky,
+        "outcome": result.outcome,
+        "error_class": result.error or None,
+        "stage": result.signature.stage or None,
+        "difference": result.signature.difference or None,
+        "placed_on": placed_on(result, provider),
+        "flaky": result.flaky,
     }

@@ -146,9 +146,9 @@ def _side(side: Side, without: str) -> str:
     if not side.counts:
         return f"– ({without})" if without else "not run"
     counts: Counter[str] = Counter()
-    for did, number in side.counts.items():
-        at = f" at {did.stage}: {did.error}" if did.error else ""
-        counts[f"{did.outcome.value}{at}"] += number
+    for observed, number in side.counts.items():
+        at = f" at {observed.stage}: {observed.error}" if observed.error else ""
+        counts[f"{observed.outcome.value}{at}"] += number
     return "; ".join(f"{number:,} {text}" for text, number in counts.items())
 
 

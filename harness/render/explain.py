@@ -98,7 +98,7 @@ def _group(group: FailureGroup) -> dict[str, Any]:
         "target": kind.target,
         "known": kind.known,
         "change": kind.change,
-        "before": _did(kind.before),
+        "before": _result(kind.before),
         **({"culprit": kind.culprit} if kind.culprit else {}),
         **kind.signature._asdict(),
         "number": group.number,
@@ -127,8 +127,8 @@ def _cross_check(group: FailureGroup) -> dict[str, Any]:
     return {"target": group.cross_check, "agreements": said}
 
 
-def _did(did: ComparedResult | None) -> dict[str, Any] | None:
-    return None if did is None else {"outcome": did.outcome, "error": did.error or None}
+def _result(result: ComparedResult | None) -> dict[str, Any] | None:
+    return None if result is None else {"outcome": result.outcome, "error": result.error or None}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

@@ -26,10 +26,10 @@ from harness.results.history.recorded import INVALID, Rate, RecordedResult
 from harness.results.history.runs import HistoryRow, Moment, differing
 from harness.results.history.summary import (
     History,
-    did,
     explained,
     flipping,
     headline,
+    result_text,
     seen,
     sentence,
     standing,
@@ -112,14 +112,17 @@ def _since(history: History) -> Iterator[Section]:
     ]
     yield Section("since", "Since when", [*asked, Items([_group(history, group) for group in history.since])])
     if history.story:
-        rows = [(target, moment.when, moment.version, did(what)) for target, moment, what in _story(history)]
+        rows = [
+            (target, moment.when, moment.version, result_text(what))
+            for target, moment, what in _story(history)
+        ]
         table = Table(("target", "since", "version", "outcome"), rows[-_ROWS:], grouped=True)
         yield Section("story", "What changed", [table])
 
 
 def _group(history: History, group: FindingGroup) -> Item:
     finding = group.finding
-    turn = " → ".join(filter(None, (did(finding.before), did(finding.after))))
+    turn = " → ".join(filter(None, (result_text(finding.before), result_text(finding.after))))
     runs = " → ".join(moment.run_id for moment in (finding.last_good, finding.since, finding.until) if moment)
     style: Style = "good" if finding.until else "bad"
     remarks = [Remark(sentence(finding), style)]
@@ -190,15 +193,15 @@ def history_data(history: History) -> dict[str, Any]:
                 "since": _moment(group.finding.since),
                 "last_good": _moment(group.finding.last_good),
                 "until": _moment(group.finding.until),
-                "before": _did(group.finding.before),
-                "after": _did(group.finding.after),
+                "before": _result(group.finding.before),
+                "after": _result(group.finding.after),
                 "differs": differing(*group.finding.turn) if group.finding.turn else [],
             }
             for group in history.since
         ]
     if history.story is not None:
         document["changes"] = [
-            {"target": target, "at": _moment(moment), "did": _did(what)}
+            {"target": target, "at": _moment(moment), "did": _result(what)}
             for target, moment, what in _story(history)
         ]
     if history.flips is not None:
@@ -210,7 +213,7 @@ def history_data(history: History) -> dict[str, Any]:
                 "version": flip.version,
                 "changes": flip.changes,
                 "runs": flip.runs,
-                "seen": [{**_did(what), "runs": number} for what, number in flip.seen],
+                "seen": [{**_result(what), "runs": number} for what, number in flip.seen],
             }
             for flip in history.flips
         ]
@@ -243,5 +246,5 @@ def _moment(moment: Moment | None) -> dict[str, Any] | None:
     }
 
 
-def _did(what: RecordedResult | None) -> dict[str, Any]:
+def _result(what: RecordedResult | None) -> dict[str, Any]:
     return {} if what is None else {"outcome": what.outcome, "error_class": what.error or None}

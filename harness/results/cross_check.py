@@ -114,7 +114,7 @@ def composed(case: str) -> bool:
     return bool(facets(case).variant)
 
 
-def did(result: Result) -> CheckedResult:
+def checked(result: Result) -> CheckedResult:
     """Return the compared facts of a result."""
     return CheckedResult(result.validity, result.outcome, result.output)
 
@@ -152,7 +152,7 @@ class CrossCheck:
             return
         if composed(result.case):
             return
-        mine = did(result)
+        mine = checked(result)
         mine = self._known.setdefault(mine, mine)
         other = self._first.pop(result.case, None)
         if other is None:

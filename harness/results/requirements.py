@@ -98,15 +98,15 @@ class Rules:
         candidates = by_origin().get(f"{key.operator}:{key.origin}")
         if candidates is None:
             return
-        did = ObservedResult(
+        observed = ObservedResult(
             result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else ""
         )
         for number, holds in {
             (number, holds) for number, holds, query in candidates if query.matches(result.case)
         }:
-            self._counts[number, holds, did] += 1
-            shortest = self._examples.get((number, holds, did), result.case)
-            self._examples[number, holds, did] = min(
+            self._counts[number, holds, observed] += 1
+            shortest = self._examples.get((number, holds, observed), result.case)
+            self._examples[number, holds, observed] = min(
                 shortest, result.case, key=lambda case: (len(case), case)
             )
 
@@ -119,7 +119,9 @@ class Rules:
 
     def _side(self, number: int, holds: bool) -> Side:
         found = {
-            did: count for (rule, side, did), count in self._counts.items() if (rule, side) == (number, holds)
+            observed: count
+            for (rule, side, observed), count in self._counts.items()
+            if (rule, side) == (number, holds)
         }
         counts = dict(sorted(found.items(), key=lambda each: (-each[1], each[0].outcome.value, *each[0])))
-        return Side(counts, {did: self._examples[number, holds, did] for did in counts})
+        return Side(counts, {observed: self._examples[number, holds, observed] for observed in counts})

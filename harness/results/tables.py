@@ -169,29 +169,29 @@ class Tables:
         read = facets(result.case)
         level = result.levels.get("directml", BEYOND)
         kind = self._kinds[read, level, result.validity]
-        did = state_of(result, baseline=self.header.baseline is not None)
-        state = self._states[did]
-        key = kind << _STATE_BITS | state
+        state = state_of(result, baseline=self.header.baseline is not None)
+        index = self._states[state]
+        key = kind << _STATE_BITS | index
         self._counts[key] = self._counts.get(key, 0) + number
-        if result.outcome is Outcome.NOT_RUN and did.reading is not None:
+        if result.outcome is Outcome.NOT_RUN and state.reading is not None:
             self.not_run[result.target, result.error.class_ if result.error else ""] += number
-        if isinstance(result.memory, Memory) and did.reading is Reading.ACCEPTED:
+        if isinstance(result.memory, Memory) and state.reading is Reading.ACCEPTED:
             self.memory[result.target, memory_kind(result.memory)] += number
         if isinstance(result.uses, int):
-            self.uses[result.target, did.reading is Reading.CORRECT] += result.uses * number
+            self.uses[result.target, state.reading is Reading.CORRECT] += result.uses * number
         if result.accuracy is not UNSET:
             self.nearnesses.add(result, read, number)
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if isinstance(result.expectation, int):
-            self.deviations.add(result.expectation, did, level, result.case, number)
+            self.deviations.add(result.expectation, state, level, result.case, number)
         if self.cross_check is not None and self.cross_check.pair is not None:
             self.cross_check.add(result)
         if self.differences.needed:
             self.differences.add(result, read, level)
-        if did.unexpected or result.verdict in (Verdict.IMPROVEMENT, Verdict.CHANGED):
+        if state.unexpected or result.verdict in (Verdict.IMPROVEMENT, Verdict.CHANGED):
             self.unexpected.add(result, read)
-        return kind, state
+        return kind, index
 
     @property
     def kinds(self) -> list[CaseKind]:

@@ -59,7 +59,7 @@ def pieces_of(cases: Iterable[Case], *, valid: bool) -> Iterator[Piece]:
             yield Piece(case.id, 1, partial(str, case.id), partial(iter, (case,)))
 
 
-class _Told(NamedTuple):
+class _KindTerms(NamedTuple):
     """A combination of kinds of values: its terms in an id, whether there are negative indices, and the kind by the
     formal name of an input."""
 
@@ -86,18 +86,18 @@ class SweepPlan:
         for piece in self.pieces(left_out):
             yield from piece.cases()
 
-    def _cases(self, group: CallGroup, told: dict[Kinds, _Told]) -> Iterator[Case]:
+    def _cases(self, group: CallGroup, terms_of: dict[Kinds, _KindTerms]) -> Iterator[Case]:
         """Yield the cases of one combination of element types and shapes, one for each combination of kinds of
-        values. `told` caches these combinations for all groups."""
+        values. `terms_of` caches these combinations for all groups."""
         sweep, operator, step = self.sweep, self.operator, group.step
         prefix, suffix = self._text(group)
         attributes = dict(step.attributes)
         lowers_to, lowered = self.spec.directml, group.levels
         named = [(each, each.name.partition(".")[0]) for each in group.inputs]
         for kinds in group.kinds:
-            if kinds not in told:
-                told[kinds] = self._told(kinds)
-            terms, negative, by_name = told[kinds]
+            if kinds not in terms_of:
+                terms_of[kinds] = self._kind_terms(kinds)
+            terms, negative, by_name = terms_of[kinds]
             if negative not in lowered:
                 lowered[negative] = levels(operator, group.call, lowers_to, negative, step.directml)
             yield Case(
@@ -122,7 +122,7 @@ class SweepPlan:
                 directml=step.directml,
             )
 
-    def _told(self, kinds: Kinds) -> _Told:
+    def _kind_terms(self, kinds: Kinds) -> _KindTerms:
         listed, operator = self.calls.listed, self.operator
         by_name = dict(zip(listed.chosen, kinds, strict=True))
         negative = any(
@@ -130,7 +130,7 @@ class SweepPlan:
             for name in operator.family.unsigned_inputs(operator)
             if name in by_name
         )
-        return _Told(listed.value_terms(kinds), negative, by_name)
+        return _KindTerms(listed.value_terms(kinds), negative, by_name)
 
     def kept(self) -> KeptCalls:
         """Return all that planning can find of the sweep, the levels of its cases included."""
@@ -142,18 +142,22 @@ class SweepPlan:
 
     def pieces(self, left_out: Counter[str]) -> Iterator[Piece]:
         """Yield the sweep's combinations, without making their cases."""
-        told: dict[Kinds, _Told] = {}
+        terms_of: dict[Kinds, _KindTerms] = {}
         calls = self.calls
         name = f"{self.operator.name}@{self.sweep.name} {calls.by_group} {calls.everything} {calls.thorough}"
         for number, (most, find) in enumerate(calls.parts(left_out)):
-            yield Piece(f"{name} {number}", most, partial(self._says, find), partial(self._made, find, told))
+            yield Piece(
+                f"{name} {number}", most, partial(self._says, find), partial(self._made, find, terms_of)
+            )
 
     def _says(self, find: Callable[[], Iterable[CallGroup]]) -> str:
         return "\n".join(f"{self._text(group)} {group.kinds}" for group in find())
 
-    def _made(self, find: Callable[[], Iterable[CallGroup]], told: dict[Kinds, _Told]) -> Iterator[Case]:
+    def _made(
+        self, find: Callable[[], Iterable[CallGroup]], terms_of: dict[Kinds, _KindTerms]
+    ) -> Iterator[Case]:
         for group in find():
-            yield from self._cases(group, told)
+            yield from self._cases(group, terms_of)
 
     def _text(self, group: CallGroup) -> tuple[str, str]:
         """Return the id up to the kinds of values and after them."""
@@ -230,7 +234,7 @@ def expand(
     Of operators that no query can select, the harness's own specs are passed over: planning all takes many
     seconds, and they were checked when they were written. With `everything` a sweep that covers
     interactions keeps its whole product; where shapes are chosen by rank and size, it covers triples, as with
-    `thorough`. `tell` is told how many of the specs are planned.
+    `thorough`. `tell` is called with the number of planned specs.
     """
     problems: list[str] = []
     literals: list[Case] = []

@@ -96,8 +96,8 @@ def test_every_bar_has_its_count_as_text_and_what_deviates_a_sign(several: Recor
 
 
 def test_a_single_deviation_among_many_is_seen(tmp_path: Path) -> None:
-    did = {CASE.replace("batched", f"b{number}"): "m" if number == 5 else "p" for number in range(1000)}
-    write_run(tmp_path, 1, did)
+    by_run = {CASE.replace("batched", f"b{number}"): "m" if number == 5 else "p" for number in range(1000)}
+    write_run(tmp_path, 1, by_run)
     with RecordedRuns() as recorded:
         collect(recorded, find_runs([tmp_path]))
         root = ElementTree.fromstring(RENDERINGS.text(answer(recorded), "svg"))

@@ -89,12 +89,12 @@ def test_the_two_share_a_dll_and_an_adapter() -> None:
 def test_cases_are_grouped_and_what_points_somewhere_comes_first() -> None:
     cross_check = CrossCheck(Header(1, "r", "", 0, {}, {"cpu": TargetInfo("C"), "dml": DML, "directml": API}))
     names = [f"Round@11:case={letter};X=float32[2]" for letter in "abcdef"]
-    did = [
+    outcomes_of = [
         ((PASS, UNSET), (PASS, UNSET)), ((PASS, UNSET), (PASS, UNSET)), ((PASS, UNSET), (MISMATCH, "1")),
         ((ACCEPTED, "1"), (ACCEPTED, "1")), ((ACCEPTED, "1"), (ACCEPTED, "2")), ((ACCEPTED, UNSET), (ACCEPTED, UNSET)),
     ]  # fmt: skip
     for target, place in (("dml", 0), ("directml", 1)):
-        for name, outcomes in zip(names, did, strict=True):
+        for name, outcomes in zip(names, outcomes_of, strict=True):
             outcome, output = outcomes[place]
             cross_check.add(result(target, outcome, output, name, INVALID if outcome is ACCEPTED else VALID))
     assert cross_check.compared == 6

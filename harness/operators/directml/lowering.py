@@ -84,12 +84,12 @@ def lower(case: Case, call: Call) -> Description:
     outputs = tuple(places[place] for place in range(len(call.outputs)) if place in places)
     in_place = options.in_place or (inputs[0] if case.options.in_place else None)
     shapes = zip(outputs, operator.family.output_shapes(operator, call), strict=False)
-    told = tuple(
+    extents = tuple(
         shape if (sizes := changed.get(name, DirectmlTensor()).sizes) is None else sizes
         for name, shape in shapes
     )
     return Description(
-        made.operator, *structure(made.operator), tensors, attributes, inputs, outputs, in_place, told
+        made.operator, *structure(made.operator), tensors, attributes, inputs, outputs, in_place, extents
     )
 
 

@@ -59,7 +59,7 @@ def sentence(searched: Searched) -> str:
         between = f"; {', '.join(change.skipped)} between them cannot run {_what(searched)}"
     if searched.single is not None:
         then, now = before.seen[searched.single], after.seen[searched.single]
-        return f"{after.version} is {kind(change)}: {_did(searched, now)}; {before.version}: {_did(searched, then)}{between}"
+        return f"{after.version} is {kind(change)}: {_outcome(searched, now)}; {before.version}: {_outcome(searched, then)}{between}"
     return f"{after.version} is {kind(change)}: {moved(change)}; {before.version}: {_state(searched, before)}{between}"
 
 
@@ -138,7 +138,7 @@ def outcome(seen: Seen) -> str:
     return f"{seen.outcome.value} ({wanted})" if seen.outcome is not Outcome.PASS else "pass"
 
 
-def _did(searched: Searched, seen: Seen) -> str:
+def _outcome(searched: Searched, seen: Seen) -> str:
     """Describe the outcome of the only case on a release, as far as it is compared."""
     if searched.found.by != SIGNATURE or not (seen.signature.error or seen.signature.difference):
         return outcome(seen)
@@ -178,13 +178,13 @@ def _row(searched: Searched, measured: Measured, change: ReleaseChange | None) -
 def _briefly(searched: Searched, change: ReleaseChange) -> str:
     if searched.single is not None:
         then, now = change.before.seen[searched.single], change.after.seen[searched.single]
-        return f"{_did(searched, then)}, then {_did(searched, now)}"
+        return f"{_outcome(searched, then)}, then {_outcome(searched, now)}"
     return moved(change)
 
 
 def _state(searched: Searched, measured: Measured) -> str:
     if searched.single is not None:
-        return _did(searched, measured.seen[searched.single])
+        return _outcome(searched, measured.seen[searched.single])
     return f"{measured.failing():,} of {len(measured.seen):,} fail"
 
 

@@ -197,7 +197,7 @@ class Comparison:
         None where there are too many groups."""
         change, before, after = kind.change, kind.before, kind.after
         self.counts[kind.pair].changes[change] += number
-        self.flaky[change] += number * any(did is not None and did.flaky for did in (before, after))
+        self.flaky[change] += number * any(each is not None and each.flaky for each in (before, after))
         if kind.validity is Validity.VALID:
             self.by_level.setdefault((kind.operator, kind.pair, level), Counter())[change] += number
         if before and after and before.outcome is not after.outcome:  # what is said then is the outcome

@@ -69,7 +69,7 @@ class _Side(NamedTuple):
 
     @property
     def keyed(self) -> str:
-        """Return a SELECT of the compared results: `key`, `place` of the pair, `did` for the compared facts, `code`
+        """Return a SELECT of the compared results: `key`, `place` of the pair, `facts` for what is compared, `code`
         for the counter of equal results, `row`. Results of other targets are included if they are damaged."""
         place = " ".join(f"WHEN {sql_text(name)} THEN {place}" for place, name in enumerate(self.targets))
         whole = """starts_with("case", operator || '@')"""
@@ -80,7 +80,7 @@ class _Side(NamedTuple):
             *(f"if({each} IS NULL, NULL, {each}::VARCHAR)" for each in _STRUCTS),
         )
         return f"""
-            SELECT hash(place, {key('"case"')}) AS key, place, row, hash(function_nodes, placed_on IS NULL, {key(*texts)}) AS did,
+            SELECT hash(place, {key('"case"')}) AS key, place, row, hash(function_nodes, placed_on IS NULL, {key(*texts)}) AS facts,
                 CASE WHEN NOT {whole} THEN {_DAMAGED}
                 WHEN outcome = '{Outcome.NOT_RUN.value}' AND error."class" IS NOT DISTINCT FROM '{NOT_EXPRESSIBLE}'
                 THEN {_INEXPRESSIBLE} WHEN outcome IN ({absent}) THEN {_NEITHER} ELSE {_EXECUTED} END AS code
@@ -113,7 +113,7 @@ def _join(comparison: Comparison, base: _Side, head: _Side) -> None:
             if(same, NULL, of_base) AS of_base, if(same, NULL, of_head) AS of_head, count(*) AS number
         FROM (SELECT coalesce(head.place, base.place) AS place, greatest(head.code, base.code) AS code,
             coalesce(head.key, base.key) AS key, base.row AS of_base, head.row AS of_head,
-            base.did IS NOT DISTINCT FROM head.did AS same
+            base.facts IS NOT DISTINCT FROM head.facts AS same
             FROM ({base.keyed}) AS base FULL JOIN ({head.keyed}) AS head ON base.key = head.key) GROUP BY ALL;
         CREATE TABLE differing AS
         SELECT place, of_base, of_head, row_number() OVER (ORDER BY of_head NULLS LAST, of_base) - 1 AS n
@@ -164,7 +164,7 @@ def _judge(comparison: Comparison, base: _Side, head: _Side) -> dict[int, _Judge
     for name, side in (("base", base), ("head", head)):
         sql.execute(f"""
             CREATE TABLE {name} AS SELECT n, operator, coalesce(levels['directml'], '{BEYOND}') AS level,
-                diff.max_ulp AS ulp, {side.compared} AS did, hash(opset, {key("operator", "level", "inputs", "did")}) AS alike
+                diff.max_ulp AS ulp, {side.compared} AS facts, hash(opset, {key("operator", "level", "inputs", "facts")}) AS alike
             FROM differing JOIN ({side.part.numbered}) AS results ON differing.of_{name} = results.row""")
     sql.execute("""
         CREATE TABLE pairs AS SELECT differing.*, base.ulp AS ulp_before, head.ulp AS ulp_after,
@@ -173,7 +173,7 @@ def _judge(comparison: Comparison, base: _Side, head: _Side) -> dict[int, _Judge
     judged: dict[int, _Judged] = {}
     decode = msgspec.json.Decoder(ComparedResult).decode
     alike_pairs = """
-        SELECT alike, number, place, grew, coalesce(head.operator, base.operator), coalesce(head.level, base.level), base.did, head.did
+        SELECT alike, number, place, grew, coalesce(head.operator, base.operator), coalesce(head.level, base.level), base.facts, head.facts
         FROM (SELECT alike, count(*) AS number, min(n) AS n FROM pairs GROUP BY alike) JOIN pairs USING (alike, n)
         LEFT JOIN base USING (n) LEFT JOIN head USING (n) ORDER BY n"""
     for alike, number, place, grew, operator, level, was, now in rows_of(sql, alike_pairs):
@@ -183,13 +183,13 @@ def _judge(comparison: Comparison, base: _Side, head: _Side) -> dict[int, _Judge
             change, why = classify(before, after, ulp_grew=grew)
         else:
             change, why = Change.MISSING if after is None else Change.NEW, ()
-        pair, did = comparison.pairs[place], after or before
-        assert did is not None
+        pair, either = comparison.pairs[place], after or before
+        assert either is not None
         if change is not None:
-            kind = ChangeKind(change, pair, operator, did.validity, before, after, why)
+            kind = ChangeKind(change, pair, operator, either.validity, before, after, why)
             judged[alike] = _Judged(kind, number, comparison.add(kind, level, number))
-        elif did.outcome in NOT_EXECUTED:
-            inexpressible = did.outcome is Outcome.NOT_RUN and did.error == NOT_EXPRESSIBLE
+        elif either.outcome in NOT_EXECUTED:
+            inexpressible = either.outcome is Outcome.NOT_RUN and either.error == NOT_EXPRESSIBLE
             comparison.counts[pair].neither += number * (not inexpressible)
         else:
             comparison.counts[pair].equal += number

@@ -266,9 +266,9 @@ def both_readings(comparison: Comparison) -> list[tuple[str, int, int]]:
     return [row for row in found if any(row[1:])] + [("all results", base.selected, head.selected)]
 
 
-def outcome_of(did: ComparedResult | None) -> str:
+def outcome_of(result: ComparedResult | None) -> str:
     """Name an outcome; a dash where a run has no such result."""
-    return did.outcome.value if did else "–"
+    return result.outcome.value if result else "–"
 
 
 def said(found: Changed) -> str:
@@ -277,8 +277,8 @@ def said(found: Changed) -> str:
     before, after = found.kind.before, found.kind.after
     flaky = [
         f"flaky in {name}"
-        for name, did in (("BASE", before), ("HEAD", after))
-        if did is not None and did.flaky
+        for name, result in (("BASE", before), ("HEAD", after))
+        if result is not None and result.flaky
     ]
     if before is None or after is None:
         return ", ".join(flaky)
@@ -295,6 +295,6 @@ def said(found: Changed) -> str:
     return ", ".join([*(words[name] for name in found.kind.why if name in words), *flaky])
 
 
-def placed_on(did: ComparedResult | None, provider: str) -> str | None:
+def placed_on(result: ComparedResult | None, provider: str) -> str | None:
     """Name the provider that a result was placed on."""
-    return did.placed.replace(OWN, provider) or None if did else None
+    return result.placed.replace(OWN, provider) or None if result else None

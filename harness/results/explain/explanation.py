@@ -28,10 +28,10 @@ from harness.results.cross_check import (
     COMPOSED,
     Agreement,
     CheckedResult,
+    checked,
     checked_pair,
     compare,
     composed,
-    did,
 )
 from harness.results.explain.failures import (
     FailureGroup,
@@ -68,12 +68,14 @@ class CrossChecked:
         first = self._first.pop(key, None)
         if first is None:
             conforming = result.conforms
-            mine = (did(result), 0 if conforming else line)
+            mine = (checked(result), 0 if conforming else line)
             self._first[key] = self._known.setdefault(mine, mine) if conforming else mine
             return
-        provider, api = (first[0], did(result)) if result.target == self.pair[1] else (did(result), first[0])
+        provider, api = (
+            (first[0], checked(result)) if result.target == self.pair[1] else (checked(result), first[0])
+        )
         agreement = COMPOSED if composed(result.case) else compare(provider, api)
-        for each, where in (first, (did(result), line)):
+        for each, where in (first, (checked(result), line)):
             if not conforms(each.validity, each.outcome):
                 self._said[where] = agreement
 
@@ -144,7 +146,7 @@ def explain(
 class _State(NamedTuple):
     """The outcome of a case on a target, and its distance in ULP plus one; 0 if it has none."""
 
-    did: ComparedResult
+    result: ComparedResult
     ulp: int
 
 
@@ -186,12 +188,12 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
             continue
         results += 1
         now = _state(result, head.header)
-        change = None if was == now else _change(was.did, now.did, ulp_grew=0 < was.ulp < now.ulp)[0]
-        name, did = pairs[place].name, was.did.pooled
+        change = None if was == now else _change(was.result, now.result, ulp_grew=0 < was.ulp < now.ulp)[0]
+        name, pooled = pairs[place].name, was.result.pooled
         if change is None:
-            failures.hold(line, result, FailureScope(name, result.validity, did))
+            failures.hold(line, result, FailureScope(name, result.validity, pooled))
         else:
-            failures.fail(line, result, FailureKind(name, False, signature(result), change, did))
+            failures.fail(line, result, FailureKind(name, False, signature(result), change, pooled))
     if not results:
         raise _nothing(head, queries, f" and ran in {base.path} as well")
     remarks = [

@@ -125,9 +125,9 @@ def apart(group: FailureGroup) -> str:
     """Name the other failures among the cases for which the rules hold."""
     if not group.otherwise:
         return ""
-    told = f"; what fails here and not there: {say(group.apart)}" if group.apart else ""
+    there = f"; what fails here and not there: {say(group.apart)}" if group.apart else ""
     how = "change" if group.kind.change else "fail"
-    return f"{group.otherwise:,} more {how} in another way where the rule holds{told}"
+    return f"{group.otherwise:,} more {how} in another way where the rule holds{there}"
 
 
 def cross_checked(group: FailureGroup) -> str:

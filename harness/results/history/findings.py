@@ -60,10 +60,10 @@ class FindingGroup(Spread):
         return self.which(self.operator)
 
 
-def trace(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> Finding | None:
+def trace(moments: Sequence[Moment], by_run: dict[int, RecordedResult]) -> Finding | None:
     """Find the last stretch of failures: the first failing moment after the last conforming one. None if it
     never failed."""
-    ran = _ran(moments, did)
+    ran = _ran(moments, by_run)
     good = [conforms(what.validity, what.outcome) for _, what in ran]
     if all(good):
         return None
@@ -78,14 +78,16 @@ def trace(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> Finding 
     )
 
 
-def _ran(moments: Iterable[Moment], did: dict[int, RecordedResult]) -> list[tuple[Moment, RecordedResult]]:
-    found = ((moment, did.get(moment.point.number)) for moment in moments)
+def _ran(moments: Iterable[Moment], by_run: dict[int, RecordedResult]) -> list[tuple[Moment, RecordedResult]]:
+    found = ((moment, by_run.get(moment.point.number)) for moment in moments)
     return [(moment, what) for moment, what in found if what is not None and what.outcome not in NOT_EXECUTED]
 
 
-def changes(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> list[tuple[Moment, RecordedResult]]:
+def changes(
+    moments: Sequence[Moment], by_run: dict[int, RecordedResult]
+) -> list[tuple[Moment, RecordedResult]]:
     """Return what ran of a case where it is not the same as before, the first one included."""
-    ran = _ran(moments, did)
+    ran = _ran(moments, by_run)
     return ran[:1] + [later for earlier, later in pairwise(ran) if earlier[1] != later[1]]
 
 
@@ -110,10 +112,12 @@ def alike(moments: Iterable[Moment]) -> list[list[Moment]]:
     return [together for together in found.values() if len(together) > 2]
 
 
-def flips_of(case: str, kinds: Iterable[Sequence[Moment]], did: dict[int, RecordedResult]) -> Iterator[Flip]:
+def flips_of(
+    case: str, kinds: Iterable[Sequence[Moment]], by_run: dict[int, RecordedResult]
+) -> Iterator[Flip]:
     """Yield the flips of a case within each of the lists that `alike` makes."""
     for moments in kinds:
-        found = _ran(moments, did)
+        found = _ran(moments, by_run)
         turned = sum(earlier[1] != later[1] for earlier, later in pairwise(found))
         if found and turned >= len({what for _, what in found}):
             last = found[-1][0]
@@ -131,10 +135,10 @@ def all_flips(
     kept: list[Flip] = []
     number = 0
     kinds = [together for moments in lines.values() for together in alike(moments)]
-    for name, did in recorded.results(wanted, case):
-        if len(set(did.values())) == 1:
+    for name, by_run in recorded.results(wanted, case):
+        if len(set(by_run.values())) == 1:
             continue
-        for flip in flips_of(name, kinds, did):
+        for flip in flips_of(name, kinds, by_run):
             number += 1
             kept.append(flip)
             if len(kept) >= 2 * FLIPS:
@@ -156,11 +160,11 @@ def groups_of(
     target."""
     groups: dict[tuple[object, ...], FindingGroup] = {}
     stand: Counter[str] = Counter()
-    for name, did in recorded.results(wanted, case):
+    for name, by_run in recorded.results(wanted, case):
         for moments in lines.values():
-            if not any(moment.point.number in did for moment in moments):
+            if not any(moment.point.number in by_run for moment in moments):
                 continue
-            finding = trace(moments, did)
+            finding = trace(moments, by_run)
             stand[
                 "never failed" if finding is None else "failing" if finding.until is None else "correct again"
             ] += 1

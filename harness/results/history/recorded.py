@@ -157,7 +157,7 @@ class RecordedRuns:
         )
         for name, found in groupby(rows, key=lambda row: row[0]):
             if wanted(name):
-                yield name, {number: state(*did) for _, number, *did in found}
+                yield name, {number: state(*columns) for _, number, *columns in found}
 
     def operators(self) -> dict[str, dict[int, Rate]]:
         """Return for each operator, by the numbers of points, how many of its results are correct, and judged."""

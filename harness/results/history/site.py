@@ -152,9 +152,9 @@ class SiteRuns:
         last what conforms again."""
         found: dict[str, dict[tuple[object, ...], StoryGroup]] = {}
         cases = {case for case, _ in self._deviations}
-        for name, did in recorded.results(cases.__contains__):
+        for name, by_run in recorded.results(cases.__contains__):
             stories = tuple(
-                CaseStory(line, trace(moments, did), self._deviations[name, line][1])
+                CaseStory(line, trace(moments, by_run), self._deviations[name, line][1])
                 for line, moments in lines.items()
                 if (name, line) in self._deviations
             )

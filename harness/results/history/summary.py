@@ -120,7 +120,7 @@ def headline(history: History) -> str:
     return f"{count(len(ids), 'run')} of {count(len(history.lines), 'target')}, {span}"
 
 
-def did(what: RecordedResult | None) -> str:
+def result_text(what: RecordedResult | None) -> str:
     """Write an outcome: `rejected (InvalidArgument)`."""
     if what is None:
         return ""
@@ -178,4 +178,4 @@ def flipping(history: History) -> str:
 
 def seen(flip: Flip) -> str:
     """Write how often each outcome was seen."""
-    return ", ".join(f"{did(what)} {number}" for what, number in flip.seen)
+    return ", ".join(f"{result_text(what)} {number}" for what, number in flip.seen)

@@ -76,7 +76,7 @@ def _plan(
 ) -> None:
     processes = min(_processors(), len(specs))
     tokens, given = os.pipe()
-    told, done = os.pipe()
+    reported, done = os.pipe()
     # the largest file first: the last process to end then has little left
     ordered = sorted(specs, key=lambda spec: -spec.path.stat().st_size)
     os.write(given, b"".join(number.to_bytes(_TOKEN, "big") for number in range(len(ordered))))
@@ -88,7 +88,7 @@ def _plan(
         os.close(done)
         done = -1
         count = 0
-        while finished := os.read(told, 4096):
+        while finished := os.read(reported, 4096):
             count += len(finished)
             tell(count)
     except BaseException:
@@ -97,7 +97,7 @@ def _plan(
                 os.kill(child, signal.SIGKILL)
         raise
     finally:
-        for end in (tokens, told, done):
+        for end in (tokens, reported, done):
             if end >= 0:
                 os.close(end)
         for child in children:

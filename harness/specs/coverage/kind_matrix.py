@@ -193,7 +193,7 @@ def mode_cells(seen: SeenKinds) -> list[tuple[Mode, Cell]]:
     several values of its attribute."""
     modes = dict.fromkeys(mode for witness in seen.valid for mode in kinds.modes_of(witness.case))
     values = Counter(name for name, _ in modes)
-    told = reasons(seen.operator.name)
+    documented = reasons(seen.operator.name)
     cells = [
         cell
         for cell in dict.fromkeys(_possible(seen))
@@ -201,7 +201,7 @@ def mode_cells(seen: SeenKinds) -> list[tuple[Mode, Cell]]:
         and cell[0] in seen.rank
         and cell[1] in kinds.IN_MODES
         and cell not in seen.open
-        and " ".join(cell) not in told
+        and " ".join(cell) not in documented
     ]
     return [(mode, cell) for mode in modes if 2 <= values[mode[0]] <= _MODES for cell in cells]
 
@@ -210,9 +210,9 @@ def count_kinds(seen: SeenKinds) -> KindCount:
     """Count the cells of an operator."""
     in_modes = [cell in seen.by_mode.get(mode, ()) for mode, cell in mode_cells(seen)]
     found = KindCount(seen.operator.name, [], [], {}, (sum(in_modes), len(in_modes)))
-    told = reasons(seen.operator.name)
+    documented = reasons(seen.operator.name)
     for cell in dict.fromkeys(_possible(seen)):
-        why = told.get(" ".join(cell).strip()) or seen.open.get(cell)
+        why = documented.get(" ".join(cell).strip()) or seen.open.get(cell)
         reason = None if cell in seen.judged else why or _reason(seen, *cell)
         if cell in seen.judged:
             found.covered.append(cell)

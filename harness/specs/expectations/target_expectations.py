@@ -298,11 +298,11 @@ class TargetExpectations:
     def _has_no_kernel(self, case_id: str, outcome: Outcome | None) -> bool:
         """Say whether the kernel tables name no kernel of the target's provider for a case's element types; of a
         graph, whether the provider says that it has none."""
-        told = parse(case_id)
-        if is_graph(told.operator):
+        key = parse(case_id)
+        if is_graph(key.operator):
             return outcome in (Outcome.UNSUPPORTED, Outcome.NOT_PLACED)
-        types = {name.partition(".")[0]: dtype for name, dtype in told.dtypes()}
-        return registered(self.info, told.operator, told.opset, types) in ("no", "unknown")
+        types = {name.partition(".")[0]: dtype for name, dtype in key.dtypes()}
+        return registered(self.info, key.operator, key.opset, types) in ("no", "unknown")
 
     def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
         """Keep one example, the same one for every order of the cases."""

@@ -80,9 +80,9 @@ def _inferred(
     def inputs_of(number: int) -> dict[str, Tensor]:
         return {name: Tensor(dtype, _filled(number, dtype, of_shape[name])) for name, dtype in dtypes}
 
-    told = forms(graph, opset, inputs_of(1), _SAMPLE)
-    if told is not None:
-        return told
+    written = forms(graph, opset, inputs_of(1), _SAMPLE)
+    if written is not None:
+        return written
     found = []
     for number in (1, 0) if any(node.subgraphs for node in graph.nodes) else (1,):
         with suppress(*(() if number else (Undefined,))):

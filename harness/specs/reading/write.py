@@ -199,11 +199,11 @@ def _mapping(given: Mapping[str, str]) -> str:
 def _rule(case: Case) -> str:
     """Return the rule as an entry must have it: that of an invalid case begins with the one that the operator
     finds broken."""
-    told, operator = case.rule or "", OPERATORS.get(case.operator)
+    rule, operator = case.rule or "", OPERATORS.get(case.operator)
     if operator is None or case.validity is not Validity.INVALID or case.directml is not None:
-        return told
+        return rule
     broken = operator.broken_rule(call_of(case))
-    return told if broken is None or told.startswith(broken) else broken
+    return rule if broken is None or rule.startswith(broken) else broken
 
 
 def _inputs(case: Case, store: Store | None) -> dict[str, str]:

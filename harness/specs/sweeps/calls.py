@@ -79,10 +79,10 @@ def make_call(
     for name, value in attributes.items():
         filled[name] = _held(value)
     call = Call(inputs, filled, constants, opset, variant)
-    told = operator.family.output_dtypes(operator, call)
+    declared = operator.family.output_dtypes(operator, call)
     count = outputs or operator.family.output_count(operator, call)
     dtypes = tuple([each.dtype for each in inputs.values()])
-    found = _output_dtypes(operator.name, opset, tuple(inputs), dtypes, count, told)
+    found = _output_dtypes(operator.name, opset, tuple(inputs), dtypes, count, declared)
     given = None if omit is None else operator_schema(operator.name, opset).given_outputs(len(found), omit)
     return Call(inputs, filled, constants, opset, variant, found, given)
 
@@ -106,13 +106,13 @@ def _output_dtypes(
     names: tuple[str, ...],
     dtypes: tuple[str, ...],
     count: int,
-    told: tuple[str | None, ...],
+    declared: tuple[str | None, ...],
 ) -> tuple[str, ...]:
     """Return the element types of outputs: the operator's own, those of the schema, or the first input's."""
     schema = operator_schema(operator, opset)
     inputs = dict(zip(names, dtypes, strict=True))
     return tuple(
-        (told[n] if n < len(told) else None) or schema.output_dtype(inputs, n) or dtypes[0]
+        (declared[n] if n < len(declared) else None) or schema.output_dtype(inputs, n) or dtypes[0]
         for n in range(count)
     )
 

@@ -338,8 +338,8 @@ class Interactions:
         of_types = not self.typed_factors.isdisjoint(self.cover.illegal)
         if illegal is not of_types or (breaks is not None and illegal):
             return "breaks another rule: " + (ILLEGAL_TYPE if illegal else str(breaks))
-        told = self.listed.sweep.rule or ""
-        return None if breaks is None or told.startswith(breaks) else f"breaks another rule: {breaks}"
+        rule = self.listed.sweep.rule or ""
+        return None if breaks is None or rule.startswith(breaks) else f"breaks another rule: {breaks}"
 
     @cached_property
     def typed_factors(self) -> set[str]:

@@ -76,8 +76,8 @@ def propose(
             for selecting in describe(rows, left, passing) if len(left) else ():
                 selected = selecting.selects(rows)
                 described |= selected
-                told = [text for row, text in rows.messages.items() if selected[row]]
-                yield NewEntry(selecting.match, selecting.unless, when, outcome, shared_message(told))
+                texts = [text for row, text in rows.messages.items() if selected[row]]
+                yield NewEntry(selecting.match, selecting.unless, when, outcome, shared_message(texts))
 
 
 def shared_message(messages: Iterable[str]) -> str:
@@ -89,8 +89,8 @@ def shared_message(messages: Iterable[str]) -> str:
         found = SequenceMatcher(None, shared, words := reason.split(), autojunk=False).find_longest_match()
         shared = shared[found.a : found.a + found.size] if number else words
     text = " ".join(shared[:_WORDS])
-    told = len(text) >= _LEAST and text.isprintable() and all(text in reason for reason in reasons)
-    return text if told else ""
+    tells_apart = len(text) >= _LEAST and text.isprintable() and all(text in reason for reason in reasons)
+    return text if tells_apart else ""
 
 
 def _groups(rows: TargetRows, failing: Rows, passing: Rows) -> list[Rows]:
