@@ -31,6 +31,47 @@ changed("slice_of_every_element", steps=(1, 1))
 # Expand to [1], which changes nothing.
 changed("not_expanded", shape=(1,))
 
+# The data of Conv padded in place of its weights.
+changed(
+    "padding_around_the_data",
+    pads=(0,) * 8,
+    inner=lambda asked: tuple(
+        np.add(
+            asked.call.parameter("inner") or 0, np.delete(asked.call.parameter("pads"), [0, 1, 4, 5])
+        ).tolist()
+    ),
+)
+
+# Clip(Relu(X), min, M) in place of Clip(X, min, Relu(M)).
+changed(
+    "number_rectified_for_its_limit",
+    activation="Identity",
+    operands=("X", "low", "rectified"),
+    low=lambda asked: max(0, asked.call.parameter("low") if "low" in asked.call.parameter("operands") else 0),
+)
+
+# Resize to the sizes, whatever ratio they give.
+changed("ratio_of_the_sizes", policy="")
+
+
+@deviation
+def later_statistics_for_parameters(asked: Deviating) -> tuple[Expected, ...]:
+    """BatchNormalization: what has the elements of mean, or of var, is the running one that it computes, where that is no
+    output."""
+    x = -asked.inputs["X"].array.astype(np.float64)
+    given = {name: asked.call.parameter(name) for name in ("scale", "bias", "mean", "variance")}
+    *_, mean, variance = asked.call.parameter("normal")
+    later, momentum = {}, float(np.float32(0.9))
+    for name, new in ((mean, x.mean((0, 2, 3))), (variance, x.var((0, 2, 3)))):
+        if asked.call.parameter("exposed") != ("later_mean" if name == mean else "later_variance"):
+            running = tuple((np.multiply(given[name], momentum) + new * (1 - momentum)).tolist())
+            later.update({each: running for each in ("scale", "bias") if given[each] == given[name]})
+    normal, *others = asked.formula(normal=("x", "scale", "bias", "mean", "variance"), **later)
+    assert isinstance(normal, Approx)
+    digits = 2.0 ** (-48 if normal.dtype == "float64" else -19)
+    return Approx(normal.dtype, normal.value, normal.bound + digits * (np.abs(normal.value) + 1)), *others
+
+
 # Pad with the number of another Pad.
 changed("value_of_the_second", value=lambda asked: asked.call.parameter("value_too"))
 

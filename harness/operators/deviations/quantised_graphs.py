@@ -16,6 +16,7 @@ from harness.operators.bounded.sums import gamma
 from harness.operators.deviations.base import Deviating, changed, deviation, moved, register
 from harness.operators.deviations.graphs import fused
 from harness.operators.deviations.products import products_in_pairs, windows_in_pairs
+from harness.operators.elements import displaced
 from harness.operators.quantization.quantising import spread
 
 # QLinearConv: the scales of the weights on axis 0, whatever the axis is.
@@ -105,9 +106,23 @@ def without_activation(asked: Deviating) -> tuple[Expected, ...]:
     """Relu or Clip is taken for redundant before QuantizeLinear."""
     if asked.operator.name == "ClipQuant":
         return asked.formula(limits=("x",))
-    if asked.operator.name == "ReluQuant":
+    if asked.operator.name in {"ReluQuant", "ReluOperand"}:
         return asked.formula(activation="Identity")
     return asked.formula(activation="Identity", limits=("c",))
+
+
+@deviation
+def weights_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
+    """Weights of floats become int8 of the scale and zero point of those that the graph has, whatever the run gives, and
+    the bias int32 of x_scale * w_scale."""
+    given = asked.inputs["V"]
+    weights, kept = given.array, (displaced(given) if asked.call.parameter("overridable") else given).array
+    low, high = min(kept.min(), np.float32(0)), max(kept.max(), np.float32(0))
+    scale = (high - low) / np.float32(255)
+    zero = np.rint(np.float32(-128) - low / scale)
+    step = np.float32(0.0625) * scale
+    rounded = (np.clip(np.rint(weights / scale) + zero, -128, 127) - zero) * scale
+    return asked.formula(inputs=asked.having(V=rounded, B=lambda bias: np.rint(bias / step) * step))
 
 
 @deviation
@@ -324,3 +339,12 @@ class _Quantised:
             f"{name}_scale": scale,
             f"{name}_zero_point": zero[0] if zero else Tensor(dtype, np.zeros((), dtype)),
         }
+
+
+@deviation
+def integers_taken_for_floats(asked: Deviating) -> tuple[Expected, ...]:
+    """QGemm of no products whose output is float32: the integers of C that were to be scaled."""
+    shape = asked.inputs["A"].array.shape[0], asked.inputs["B"].array.shape[1]
+    return (
+        Exact(Tensor("float32", np.broadcast_to(asked.inputs["C"].array, shape).copy().view(np.float32))),
+    )
