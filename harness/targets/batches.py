@@ -44,15 +44,11 @@ def batches(groups: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
         yield batch
 
 
-def encode_batch(
-    groups: Sequence[GraphCases], launch: Launch, *, announced: bool = False
-) -> tuple[dict[str, Any], list[bytes]]:
+def encode_batch(groups: Sequence[GraphCases], launch: Launch) -> tuple[dict[str, Any], list[bytes]]:
     """Return header and payload of the request that runs `groups`; cases are numbered from 0 through the
     batch.
 
-    `threads` is the number of intra-op threads of a session. Each case of an `announced` batch is told and answered
-    by frames of its own. What graphs have in common stands once, in
-    `kinds`.
+    `threads` is the number of intra-op threads of a session. What graphs have in common stands once, in `kinds`.
     """
     kinds: dict[tuple[object, ...], int] = {}
     described = []
@@ -65,8 +61,9 @@ def encode_batch(
             for case in cases
         ]
         payload += [each.payload for each in sent]
-        expected = [case.kept.digest if case.kept is not None else "" for case in cases]
-        optimized = cases[0].kept.optimized if cases[0].kept is not None and all(expected) else None
+        kept = cases[0].kept
+        known = kept is not None and all(case.kept is not None and case.kept.digest for case in cases)
+        optimized = kept.optimized if kept is not None and known else None
         tells = graph.composed and graph.optimization != "off" and optimized is None
         kind = kinds.setdefault((*_kind_of(graph), tells), len(kinds))
         shapes = [each.shapes for each in sent]
@@ -75,8 +72,6 @@ def encode_batch(
             group["before"] = [each.before for each in sent]
         if graph.patterns is not None or graph.deployed:
             group["output_shapes"] = [each.output_shapes for each in sent]
-        if any(expected):
-            group["expected"] = expected
         if optimized is not None:
             group["optimized"] = optimized.transformers, optimized.graph_nodes, optimized.graph_edges
         if launch.provider == FAKE:
@@ -84,13 +79,8 @@ def encode_batch(
         described.append(group)
         first += len(cases)
     target = {name: getattr(launch, name) for name in ("provider", "provider_options", "config", "threads")}
-    header: dict[str, Any] = {
-        "kinds": [target | dict(zip((*_KIND, "tells_transformers"), kind, strict=True)) for kind in kinds],
-        "units": described,
-    }
-    if announced:
-        header["announced"] = True
-    return header, payload
+    told = [target | dict(zip((*_KIND, "tells_transformers"), kind, strict=True)) for kind in kinds]
+    return {"kinds": told, "units": described}, payload
 
 
 def sent_of(graph: Graph, prepared: Prepared) -> Sent:

@@ -74,7 +74,7 @@ class Prepared(NamedTuple):
     before: tuple[Tensor, ...] | None = None
     inferred: tuple[tuple[int, ...], ...] = ()
     kept: KeptCase | None = None
-    """The digest that the answer is to have. Where it has what is `sent`, the other fields are placeholders."""
+    """What an earlier run kept of it. Where it has what is `sent`, the other fields are placeholders."""
 
 
 class Graph(NamedTuple):
@@ -119,8 +119,8 @@ class GraphCases(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """The outcome of a case on a target. Exactly one of `outputs` and `error` is set, and none where the answer is
-    the one that was expected; `ended` says how the worker ended, if it ended.
+    """The outcome of a case on a target. Exactly one of `outputs` and `error` is set; `ended` says how the worker
+    ended, if it ended.
 
     `nodes` is the proof of placement: None where the session never told.
     """

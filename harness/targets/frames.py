@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from math import prod
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.result import Error, Stage
 from harness.targets.execution import Edges, Execution, GraphCases, Nodes, Prepared
-from harness.worker.worker import COUNT, FRAME, RESULT, decode_texts, digest_of, error_parts
+from harness.worker.worker import COUNT, FRAME, RESULT, decode_texts
 
 _TENSOR = struct.Struct("<BBI")
 _EXTENTS = [struct.Struct(f"<{rank}q") for rank in range(256)]
@@ -26,7 +27,7 @@ _STORED: dict[int, tuple[str, np.dtype[Any] | None]] = {
 }
 """By ONNX element type its name, and how its elements are stored; None for strings."""
 _MAX_BODY = 1 << 31
-_KINDS = frozenset(b"HAPREUD")
+_KINDS = frozenset(b"HAPRED")
 
 
 class GarbledError(Exception):
@@ -83,8 +84,8 @@ class FrameReader:
         """Say whether the worker has created the session of a graph."""
         return group is self._group
 
-    def feed(self, data: bytes) -> Iterator[tuple[str, Any]]:
-        """Yield the complete frames: ("A", case number), ("D", b""), (kind, body)."""
+    def feed(self, data: bytes) -> Iterator[tuple[str, memoryview]]:
+        """Yield the complete frames, each its kind and its body."""
         self._parts.append(data)
         self._held += len(data)
         if self._held < self._needed:
@@ -101,14 +102,8 @@ class FrameReader:
             if end - at - 5 < size:
                 self._needed = 5 + size
                 break
-            body = view[at + 5 : at + 5 + size]
             at += 5 + size
-            if kind == 65:
-                if size != 4:
-                    raise GarbledError("a malformed announcement")
-                yield "A", COUNT.unpack(body)[0]
-            else:
-                yield chr(kind), body
+            yield chr(kind), view[at - size : at]
         self._held = end - at
         if self._held:
             self._parts.append(buffer[at:])
@@ -116,8 +111,8 @@ class FrameReader:
     def answers(
         self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int
     ) -> Sequence[Execution]:
-        """Return the executions that an R, E or U frame tells of, for the cases from number `done` on; take note
-        of a P frame."""
+        """Return the executions that an R or E frame tells of, for the cases from number `done` on; take note of a P
+        frame."""
         try:
             group = cases[done][1]
             if kind == "P":
@@ -127,16 +122,15 @@ class FrameReader:
                 self._told, self._body = _Placement(None), b""
             if kind == "R":
                 return (self._result(body, done),)
-            if kind == "U":
-                return _as_expected(body, cases, done)
             failure = self._failure(body)
         except (msgspec.MsgspecError, struct.error, IndexError, KeyError, ValueError) as error:
             raise GarbledError(str(error)) from error
         if failure.case != done or not 1 <= failure.count <= len(cases) - done:
             raise GarbledError("an answer out of order")
         why = Error(failure.class_, failure.message, failure.by)
-        digest = digest_of(self._body, *error_parts(failure.stage, why.class_, why.message, why.by))
-        return [self._execution(None, why, failure.stage, failure.seconds, digest)] * failure.count
+        said = "\0".join((failure.stage, why.class_, why.message, why.by or ""))
+        answer = said.encode("utf-8", "replace")
+        return [self._execution(None, why, failure.stage, failure.seconds, answer)] * failure.count
 
     def _execution(
         self,
@@ -144,11 +138,13 @@ class FrameReader:
         error: Error | None,
         stage: Stage,
         seconds: float,
-        digest: str,
+        answer: bytes | memoryview,
     ) -> Execution:
-        told = self._told
+        told, digest = self._told, blake2b(self._body, digest_size=16)
+        digest.update(answer)
         return Execution(
-            outputs, error, stage, told.nodes, seconds, None, told.transformers, told.graph_nodes, told.graph_edges, told.fuses, digest
+            outputs, error, stage, told.nodes, seconds, None, told.transformers, told.graph_nodes, told.graph_edges, told.fuses,
+            digest.hexdigest(),
         )  # fmt: skip
 
     def _result(self, body: memoryview, done: int) -> Execution:
@@ -175,19 +171,7 @@ class FrameReader:
             outputs.append(Tensor(name, array))
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        digest = digest_of(self._body, bytes(body[RESULT.size - COUNT.size :]))
-        return self._execution(tuple(outputs), None, "compare", seconds, digest)
-
-
-def _as_expected(
-    body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int
-) -> Sequence[Execution]:
-    number, seconds, count = RESULT.unpack(body)
-    if number != done or not 1 <= count <= len(cases) - done:
-        raise GarbledError("an answer out of order")
-    if not all(case.kept and case.kept.digest for case, _ in cases[done : done + count]):
-        raise GarbledError("an answer that stands for none")
-    return [Execution(None, None, "compare", None, seconds)] * count
+        return self._execution(tuple(outputs), None, "compare", seconds, body[RESULT.size - COUNT.size :])
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:

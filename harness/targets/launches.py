@@ -64,7 +64,6 @@ def launch(target: Target) -> Launch:
         return Launch(
             remote.command(target.host, python), None, target.provider, chosen, config, remote.START_SECONDS, limit,
             f"ssh:{target.host}", remote.program(), remote.Ssh(target.host, python, wheel(target)), threads,
-            shares=False,
         )  # fmt: skip
     if target.provider == DIRECTML:
         dll = Path(target.options["dll"]) if "dll" in target.options else None
@@ -74,9 +73,7 @@ def launch(target: Target) -> Launch:
         argv, env = runtime.launch(
             _WORKER, ort=target.release, args=arguments, through="directml_worker.py", dll=dll
         )
-        return Launch(
-            argv, env, DIRECTML, {}, {}, runtime.START_SECONDS, runtime=WINDOWS_RUNTIME, shares=False
-        )
+        return Launch(argv, env, DIRECTML, {}, {}, runtime.START_SECONDS, runtime=WINDOWS_RUNTIME)
     if target.provider == DML:
         if target.options.get("graph_fusion") == "1" and sys.platform != "win32":
             raise TargetUnavailable(
@@ -85,9 +82,7 @@ def launch(target: Target) -> Launch:
             )
         argv, env = runtime.launch(_WORKER, ort=target.release)
         options = {**(runtime.PROVIDER_OPTIONS if sys.platform != "win32" else {}), **chosen}
-        return Launch(
-            argv, env, DML, options, config, runtime.START_SECONDS, limit, WINDOWS_RUNTIME, shares=False
-        )
+        return Launch(argv, env, DML, options, config, runtime.START_SECONDS, limit, WINDOWS_RUNTIME)
     env = {
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",

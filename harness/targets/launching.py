@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from harness.model.errors import TargetUnavailable
-from harness.targets.process import SHARES
 from harness.worker.worker import PROTOCOL
 
 
@@ -39,8 +38,6 @@ class Launch(NamedTuple):
     preamble: bytes = b""
     link: Link | None = None
     threads: int = 1
-    shares: bool = SHARES
-    """Whether its workers can map files of this process."""
     forks: Sequence[str] = ()
     """The program that forks its workers, where one can."""
 
@@ -59,7 +56,7 @@ class Hello(msgspec.Struct, frozen=True):
     """Which file onnxruntime is, by size and time."""
 
 
-def greeting(body: bytes) -> Hello:
+def greeting(body: memoryview) -> Hello:
     """Return the facts in a worker's greeting. Errors: ValueError if it is no greeting, TargetUnavailable if
     the worker is of another version of the harness."""
     try:

@@ -1,9 +1,7 @@
 """Executes graphs and their cases in crash-proof workers: handles announcements, deadlines and restarts.
 
-A worker holds at most two batches. It announces each case before it starts it, in memory that both map or by
-a frame, so that a crash, a hang or a lost pipe costs only that case: the worker is replaced, and its
-unanswered cases go to another one, also those that it ran and whose answers went with it. A stream that is
-garbled says nothing of the case that was at fault: from then on frames announce every case. A worker that
+A worker holds at most two batches. It announces each case before it starts it, so that a crash, a hang or a lost
+pipe costs only that case: the worker is replaced, and its unanswered cases go to another one. A worker that
 ended with the process that forked it has lost no case. If creating a session ends two workers in a row, the
 remaining cases of that graph are recorded as ended with it, since they would all repeat the same step.
 
@@ -23,17 +21,15 @@ from harness.targets.batches import batches, encode_batch
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import FrameReader, GarbledError
 from harness.targets.launching import Hello, Launch, greeting
-from harness.targets.process import LOST, AtCase, Inbox, WorkerProcess
+from harness.targets.process import LOST, Inbox, WorkerProcess
 from harness.targets.starting import ForkServer
 
 
 class SentBatch:
     """Cases in the order in which they were sent, with the graph of each."""
 
-    def __init__(self, groups: list[GraphCases], number: int, *, announced: bool) -> None:
+    def __init__(self, groups: list[GraphCases]) -> None:
         self.groups = groups
-        self.number = number
-        self.announced = announced
         self.cases: list[tuple[Prepared, GraphCases]] = [
             (case, group) for group in groups for case in group.cases
         ]
@@ -48,33 +44,20 @@ class WorkerSlot:
         self.starting, self.working = starting, working
         self.frames = FrameReader()
         self.batches: deque[SentBatch] = deque()
-        self.given = 0
         self.greeted = False
-        self.at: int | None = None
+        self.at_case = False
+        """Whether it announced the first case that is not answered."""
         self.began = time.monotonic()
         self.deadline = 0.0
         self.grace: int | None = None
-        self.garbled = False
-
-    @property
-    def shared(self) -> AtCase | None:
-        """What the worker says in shared memory that it is at; None where it announces by frames."""
-        if self.process.announcements is None or (self.batches and self.batches[0].announced):
-            return None
-        return self.process.announcements.read()
 
     def lost(self) -> tuple[int, bool] | None:
         """Return the case of the first batch that ends with the worker, and whether its session was there;
-        None where it was at none, or nobody can tell."""
-        if not self.batches or self.garbled:
+        None where it was at none."""
+        batch = self.batches[0] if self.batches else None
+        if batch is None or not self.at_case or batch.done == len(batch.cases):
             return None
-        batch, told = self.batches[0], self.shared
-        if told is not None:
-            at_one = not told.idle and told.batch == batch.number and told.case >= batch.done
-            return (told.case, not told.loading) if at_one else None
-        if self.at is None or self.at != batch.done:
-            return None
-        return self.at, self.frames.loaded(batch.cases[self.at][1])
+        return batch.done, self.frames.loaded(batch.cases[batch.done][1])
 
 
 class Setbacks:
@@ -121,7 +104,6 @@ class WorkerPool:
         self._starting = Setbacks(_STARTS)
         self._working = Setbacks(_STARTS)
         self._load_crashes: dict[str, int] = {}
-        self._announced = False
         self._start_took = 0.0
         self._more_at = 0.0
         self._valid: bool | None = None
@@ -189,17 +171,12 @@ class WorkerPool:
             self._server.end()
 
     def _spawn(self) -> WorkerSlot:
-        process = WorkerProcess(
-            self._launch.argv, self._launch.env, self._inbox, shares=self._launch.shares, server=self._server
-        )
+        process = WorkerProcess(self._launch.argv, self._launch.env, self._inbox, self._server)
         slot = self._slots[process] = WorkerSlot(process, self._starting.round, self._working.round)
         slot.deadline = time.monotonic() + self._launch.start_seconds
         if self._launch.preamble:
             process.feed(self._launch.preamble)
-        start: dict[str, object] = {"kind": "start", "memory_limit": self._launch.memory_limit}
-        if process.announcements is not None:
-            start["progress"] = process.announcements.path
-        process.send(start)
+        process.send({"memory_limit": self._launch.memory_limit})
         return slot
 
     def _hand_out(self, supply: Iterator[list[GraphCases]]) -> bool:
@@ -222,9 +199,8 @@ class WorkerPool:
             slot = idlest or self._spawn()
             if not slot.batches and slot.greeted:
                 slot.deadline = time.monotonic() + self._timeout
-            slot.batches.append(SentBatch(groups, slot.given, announced=self._announced))
-            slot.given += 1
-            slot.process.send(*encode_batch(groups, self._launch, announced=self._announced))
+            slot.batches.append(SentBatch(groups))
+            slot.process.send(*encode_batch(groups, self._launch))
             given = True
 
     def _may_start_another(self) -> bool:
@@ -235,8 +211,6 @@ class WorkerPool:
         waiting = [slot for slot in self._slots.values() if slot.batches or not slot.greeted]
         now = time.monotonic()
         for slot in waiting:
-            if slot.deadline <= now and slot.greeted and (told := slot.shared) is not None:
-                slot.deadline = max(slot.deadline, told.since + self._timeout)
             # news that arrived before the deadline may still stand in the inbox: read what is there first
             if slot.deadline > now:
                 slot.grace = None
@@ -268,9 +242,6 @@ class WorkerPool:
         except GarbledError as error:
             yield from answers
             found.process.kill()
-            if found.shared is not None:
-                self._announced = True
-                found.garbled = True
             yield from self._ended(found, "crash", f"garbled frames: {error}")
             return
         yield from answers
@@ -283,15 +254,13 @@ class WorkerPool:
         announced = False
         for kind, body in slot.frames.feed(data):
             if kind == "A":
-                slot.at = body
-                announced = True
+                slot.at_case = announced = True
             elif kind == "H":
                 self.hello = self._greeting(slot, body)
             elif kind == "D":
                 if not slot.batches or slot.batches[0].done < len(slot.batches[0].cases):
                     raise GarbledError("a batch ended before its last case")
                 slot.batches.popleft()
-                slot.at = None
             else:
                 if not slot.batches:
                     raise GarbledError("an answer to nothing")
@@ -300,10 +269,11 @@ class WorkerPool:
                 for execution in slot.frames.answers(kind, body, batch.cases, batch.done):
                     prepared, group = batch.cases[batch.done]
                     batch.done += 1
+                    slot.at_case = False
                     answers.append((prepared, group.graph, execution))
         return announced or not slot.batches
 
-    def _greeting(self, slot: WorkerSlot, body: bytes) -> Hello:
+    def _greeting(self, slot: WorkerSlot, body: memoryview) -> Hello:
         try:
             hello = greeting(body)
         except ValueError as error:

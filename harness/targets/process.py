@@ -1,13 +1,12 @@
-"""One worker process: started in its own process session, read and written by threads, ended without a trace; and the
-case that it is at, as it tells it in memory that both processes map (`PROGRESS` in `worker.py`)."""
+"""One worker process: started in its own process session, read and written by threads, ended without a trace."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import mmap
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -15,63 +14,24 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from harness.targets.programs import how_ended
 from harness.targets.scratch import Scratch
 from harness.targets.starting import ORPHANED, ForkedWorker, ForkServer, started
-from harness.worker.worker import IDLE, LOADING, PROGRESS, REQUEST
+from harness.worker.worker import ANNOUNCED, FRAME, REQUEST
 
 LOST = "not forked, or ended with the process that forked it"
 """How a worker ended that no case of its own has ended."""
-SHARES = os.name == "posix"
-"""Whether processes of this system can map a file whose folder is then removed."""
-
-
-class AtCase(NamedTuple):
-    """The progress of a worker: the batch, counted from 0, the case within it, and since when, on the monotonic
-    clock; `loading` says that it creates the session for the cases from this one on."""
-
-    batch: int
-    case: int
-    loading: bool
-    idle: bool
-    since: float
-
-
-class Announcements:
-    """Memory that a worker writes and this process reads; `path` is None where there is none."""
-
-    def __init__(self, folder: str) -> None:
-        self.path: str | None = None
-        self._memory: mmap.mmap | None = None
-        path = Path(folder) / "progress"
-        with contextlib.suppress(OSError):  # without it the worker announces with frames
-            path.write_bytes(bytes(PROGRESS.size))
-            with path.open("r+b") as file:
-                self._memory = mmap.mmap(file.fileno(), PROGRESS.size)
-            self.path = str(path)
-
-    def read(self) -> AtCase | None:
-        """Return what the worker is at; None where it has never said so here."""
-        if self._memory is None:
-            return None
-        position, since = PROGRESS.unpack_from(self._memory)
-        if not since:
-            return None
-        stage = position & 3
-        return AtCase(position >> 34, position >> 2 & 0xFFFFFFFF, stage == LOADING, stage == IDLE, since)
-
-
 fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
 _KEPT_STDERR = 1 << 13
 _LOGGED = re.compile(r"^[-0-9]+ [0-9:.]+ \[[VI]:onnxruntime:.*\n?", re.MULTILINE)
 """A line of ONNX Runtime's log, verbose or informative."""
-_NAP = 0.01
+_NAP = 0.03
+"""Seconds for which the frames of short cases add up."""
 _MUCH = 1 << 14
 Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
 """What the reader threads deliver: bytes as they arrive, None at the end of a worker's stream."""
@@ -86,14 +46,11 @@ class WorkerProcess:
         argv: Sequence[str],
         env: Mapping[str, str] | None,
         inbox: Inbox,
-        *,
-        shares: bool = False,
         server: ForkServer | None = None,
     ) -> None:
-        """Start a worker, or fork it where there is a `server`; `shares` says that it can map files of this process."""
+        """Start a worker, or fork it where there is a `server`."""
         # what a worker that is killed leaves in its temporary folder goes with it
         self._scratch = Scratch()
-        self.announcements = Announcements(self._scratch.name) if shares else None
         own = dict.fromkeys(("TEMP", "TMP") if sys.platform == "win32" else ("TMPDIR",), self._scratch.name)
         self._popen: subprocess.Popen[bytes] | ForkedWorker
         try:
@@ -182,10 +139,9 @@ class WorkerProcess:
             self._inbox.put((self, data or None))
             if not data:
                 return
-            if len(data) < _MUCH:
-                time.sleep(
-                    _NAP
-                )  # to take the small frames of some cases at once: waking up for each costs more than the case
+            # an answer, and the next case runs: to wake up for the frames of each costs more than a short case
+            if FRAME.size < len(data) < _MUCH and data.endswith(ANNOUNCED):
+                _nap(descriptor)
 
     def _read_stderr(self) -> None:
         assert self._popen.stderr is not None
@@ -205,3 +161,13 @@ class WorkerProcess:
                     view = view[os.write(descriptor, view) :]
             except OSError:
                 return  # the reader sees the end of the worker's stream and reports it
+
+
+def _nap(descriptor: int) -> None:
+    """Wait a little, but no longer than the other end of a pipe is open."""
+    if sys.platform == "win32":
+        time.sleep(_NAP)
+    else:
+        closed = select.poll()
+        closed.register(descriptor, 0)
+        closed.poll(_NAP * 1000)

@@ -8,37 +8,30 @@ Frames on the standard streams, little-endian, no pickle:
     to the worker     u32 header length, u32 payload length, header (JSON), payload
     from the worker   u8 kind, u32 body length, body
 
-    H  hello (JSON): versions, providers, device        A  u32 case: about to start it
+    H  hello (JSON): versions, providers, device        A  about to start the next case
     P  placement of a unit's graph (JSON)               R  u32 case, f64 seconds, u32 outputs, and for each output:
                                                            u8 dtype, u8 rank, u32 size, i64 * rank, size bytes
-    E  error of a case (JSON)                           U  u32 case, f64 seconds, u32 cases: these came to what is
-    D  the batch is done                                   `expected`
+    E  error of a case (JSON)                           D  the batch is done
 
 A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a
 batch is `{"kinds": [...], "units": [...]}`: a unit names its kind (provider, options, threads, names and
 element types, which many units share), the size of its graph, the number of its first case, and the shapes of
 each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
 the inputs of a call of those shapes stand before each case's, and the session runs them first. Its kind names the
-`maps`, of which keys and values cross the pipe, and the `optionals`, of which tensors do. Where a unit says what is
-`expected`, a digest for each case, outputs and errors of this digest do not cross the pipe; where it says what became of
-its graph, `optimized`, its sessions do not log.
+`maps`, of which keys and values cross the pipe, and the `optionals`, of which tensors do. Where a unit says what became
+of its graph, `optimized`, its sessions do not log.
 
-Each case is announced before it starts: whatever ends the process, only that case is lost. Where the first
-request names a file of `progress`, which both processes map, a case is announced there, and results are
-handed over together, some ten milliseconds' worth; those that a crash takes along are of cases that can run
-again. Otherwise, and in a batch that asks to be `announced`, an A frame says it, and every result is handed
-to the operating system before the next case is announced.
+Each case is announced before it starts, together with the result of the one before: whatever ends the process, only
+that case is lost.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib
 import inspect
 import json
 import math
-import mmap
 import os
 import re
 import struct
@@ -53,7 +46,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 Unit = Dict[str, Any]
 
-PROTOCOL = 3
+PROTOCOL = 4
 LOST = 88
 """The exit code of a worker whose device was removed."""
 _REMOVED = ("887A0005", "887A0006", "887A0007", "887A0020")
@@ -61,19 +54,14 @@ _REMOVED = ("887A0005", "887A0006", "887A0007", "887A0020")
 messages."""
 np: Any = None
 FRAME = struct.Struct("<BI")
-_ANNOUNCE = struct.Struct("<BII")
+ANNOUNCED = FRAME.pack(65, 0)
+"""An A frame."""
 RESULT = struct.Struct("<IdI")
-"""What begins an R frame and all of a U frame."""
+"""What begins an R frame."""
 COUNT = struct.Struct("<I")
 _HEADS = [struct.Struct("<BBI%dq" % rank) for rank in range(65)]
 """What stands before the elements of a tensor, by its rank."""
 REQUEST = struct.Struct("<II")
-PROGRESS = struct.Struct("<Qd")
-"""What a progress file holds: the batch times 2**34, the case times 4 and the stage; when that began, seconds of
-the monotonic clock that all processes share."""
-IDLE, LOADING, RUNNING = 0, 1, 2
-"""The stages: between batches, at a session for the cases from this one on, at this case."""
-_HELD_SECONDS, _HELD_BYTES = 0.03, 1 << 17
 _STRING = 8
 _STORAGE = {
     1: "<f4", 2: "<u1", 3: "<i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 8: "O", 9: "|b1", 10: "<f2", 11: "<f8", 12: "<u4",
@@ -129,14 +117,7 @@ class Channel:
             for descriptor in (0, self.out):
                 msvcrt.setmode(descriptor, os.O_BINARY)
         self._in = os.fdopen(0, "rb", buffering=1 << 20, closefd=False)
-        self.pending: List[bytes] = []
-        self._held = 0
-        self._sent = 0.0
-        self._progress: Any = None
-        self._batch = -1
-        self.shared = False
-        self._before = 0
-        self._lock = threading.Lock()
+        self._pending: List[bytes] = []
 
     def read(self) -> Optional[Tuple[Any, memoryview]]:
         """Return the next request as (header, payload), or None at the end of the stream."""
@@ -149,79 +130,24 @@ class Channel:
             return None
         return json.loads(data[:header].decode()), memoryview(data)[header:]
 
-    def share(self, path: Optional[str]) -> None:
-        """Announce cases in the file that the other side maps too, where there is one."""
-        if path is not None:
-            with open(path, "r+b") as file:
-                self._progress = mmap.mmap(file.fileno(), PROGRESS.size)
-            threading.Thread(target=self._hand_over, daemon=True).start()
-
-    def _hand_over(self) -> None:
-        """Hand over what is held although no case follows, as while one hangs: what was queued before it."""
-        while True:
-            time.sleep(_HELD_SECONDS)
-            if self._before and time.monotonic() - self._sent > _HELD_SECONDS:
-                with self._lock:  # the other thread may have been first: then nothing is left
-                    self._write(self._before)
-
-    def begin(self, announced: bool) -> None:
-        """Begin a batch."""
-        self._batch += 1
-        self.shared = self._progress is not None and not announced
-
     def add(self, kind: str, body: bytes) -> None:
         """Queue a frame for the next `send`."""
-        self.pending += (FRAME.pack(ord(kind), len(body)), body)
-        self._held += len(body)
+        self._pending += (FRAME.pack(ord(kind), len(body)), body)
 
     def add_json(self, kind: str, value: Any) -> None:
         self.add(kind, json.dumps(value).encode())
 
-    def announce(self, case: int, stage: int = RUNNING) -> None:
-        """Say that a case is about to start, or the session for it, and hand over what has been queued for
-        long, or everything where only a frame can say it."""
-        if self.shared:
-            now = self._tell(case, stage)
-            with self._lock:
-                self._before = len(self.pending)
-            if self._held > _HELD_BYTES or now - self._sent > _HELD_SECONDS:
-                self.send()
-                self._sent = now
-            return
-        self.pending.append(_ANNOUNCE.pack(65, 4, case))
+    def announce(self) -> None:
+        """Say that the next case is about to start, or the session for it and those behind it."""
+        self._pending.append(ANNOUNCED)
         self.send()
-
-    def loaded(self, case: int) -> None:
-        """Say that the session of an announced case is there."""
-        if self.shared:
-            self._tell(case, RUNNING)
-        else:
-            self.send()
-
-    def end(self) -> None:
-        """End a batch: hand everything over."""
-        self.add("D", b"")
-        self.send()
-        if self._progress is not None:
-            self._tell(0, IDLE)
-
-    def _tell(self, case: int, stage: int) -> float:
-        now = time.monotonic()
-        PROGRESS.pack_into(self._progress, 0, self._batch << 34 | case << 2 | stage, now)
-        return now
 
     def send(self) -> None:
         """Hand everything that is queued to the operating system."""
-        with self._lock:
-            self._write(len(self.pending))
-
-    def _write(self, count: int) -> None:
-        data = b"".join(self.pending[:count])
-        del self.pending[:count]
-        self._held = self._before = 0
-        sent = os.write(self.out, data) if data else 0
-        while sent < len(data):
-            sent += os.write(self.out, data[sent:])
+        data = memoryview(b"".join(self._pending))
+        self._pending.clear()
+        while data:
+            data = data[os.write(self.out, data) :]
 
 
 def encode_texts(texts: Sequence[str]) -> bytes:
@@ -1034,74 +960,14 @@ def placement(backend: Any, nodes: Optional[Sequence[Sequence[str]]]) -> Dict[st
     return dict(body, fuses=True) if getattr(backend, "fuses", False) else body
 
 
-def digest_of(placement: bytes, *parts: bytes) -> str:
-    """Return 32 hexadecimal digits of what a case came to: the body of the P frame before its answer, and what
-    `output_parts` or `error_parts` return."""
-    total = hashlib.blake2b(placement, digest_size=16)
-    for part in parts:
-        total.update(part)
-    return total.hexdigest()
-
-
-def output_parts(outputs: Sequence[Tuple[Any, int]]) -> List[bytes]:
-    """Return the body of an R frame from the number of outputs on."""
-    parts = [COUNT.pack(len(outputs))]
+def encode_outputs(outputs: Sequence[Tuple[Any, int]]) -> bytes:
+    """Return the body of an R frame behind the number of outputs."""
+    parts = []
     for output, element in outputs:
         body = encode_elements(output)
         parts.append(_HEADS[output.ndim].pack(element, output.ndim, len(body), *output.shape))
         parts.append(body)
-    return parts
-
-
-def error_parts(stage: str, label: str, message: str, by: object) -> List[bytes]:
-    """Return what identifies an error."""
-    return ["\0".join((stage, label, message, by if isinstance(by, str) else "")).encode("utf-8", "replace")]
-
-
-class Answers:
-    """Answers the cases of a unit: in full, or with a U frame where they come to what is expected of them."""
-
-    def __init__(self, channel: Channel, backend: Any, unit: Unit) -> None:
-        self._channel = channel
-        self._backend = backend
-        self._expected: Optional[List[str]] = unit.get("expected")
-        self._first: int = unit["first"]
-        self._placement = b""
-        self._said = True
-
-    def placed(self, nodes: Optional[Sequence[Sequence[str]]]) -> None:
-        """Tell the placement of the unit's graph, at once or before the first answer in full."""
-        self._placement = json.dumps(placement(self._backend, nodes)).encode()
-        self._said = False
-        if self._expected is None or not self._channel.shared:
-            self._say()
-
-    def result(self, case: int, seconds: float, outputs: Sequence[Tuple[Any, int]]) -> None:
-        """Queue the outputs of a case."""
-        parts = output_parts(outputs)
-        if not self._as_expected(case, seconds, 1, parts):
-            self._channel.add("R", RESULT.pack(case, seconds, len(outputs)) + b"".join(parts[1:]))
-
-    def error(self, report: Dict[str, Any], count: int) -> None:
-        """Queue the error that some cases have in common."""
-        parts = error_parts(report["stage"], report["class"], report["message"], report.get("by"))
-        if not self._as_expected(report["case"], report["seconds"], count, parts):
-            self._channel.add_json("E", dict(report, count=count))
-
-    def _as_expected(self, case: int, seconds: float, count: int, parts: Sequence[bytes]) -> bool:
-        at = case - self._first
-        if self._expected is not None and self._expected[at : at + count] == count * [
-            digest_of(self._placement, *parts)
-        ]:
-            self._channel.add("U", RESULT.pack(case, seconds, count))
-            return True
-        self._say()
-        return False
-
-    def _say(self) -> None:
-        if not self._said:
-            self._channel.add("P", self._placement)
-            self._said = True
+    return b"".join(parts)
 
 
 def refuses(backend: Any, model: bytes) -> bool:
@@ -1121,16 +987,19 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     first = unit["first"]
     cases = unit["cases"]
     earlier = unit.get("before") or [None] * len(cases)
-    answers = Answers(channel, backend, unit)
+
+    def tell_placement(nodes: Optional[Sequence[Sequence[str]]]) -> None:
+        channel.add_json("P", placement(backend, nodes))
+
     started = time.perf_counter()
-    channel.announce(first, LOADING)
+    channel.announce()
     placed = False
     try:
         session = backend.session(unit, model)
         nodes = backend.assignment(session)
-        answers.placed(nodes)
+        tell_placement(nodes)
         placed = nodes is not None
-        channel.loaded(first)
+        channel.send()
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
         seconds = time.perf_counter() - started
@@ -1141,7 +1010,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 raise UnknownVersionError(refused) from error
             nodes = backend.elsewhere(unit, model)
             if nodes is not None:
-                answers.placed(nodes)
+                tell_placement(nodes)
             report = failure(first, "load", error, seconds)
         except Exception as other:  # noqa: BLE001 - with every provider allowed it fails for another reason, which says more
             report = failure(first, "load", other, seconds)
@@ -1149,7 +1018,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
         if report["class"] != UnknownVersionError.__name__ and not backend.lost and refuses(backend, model):
             report["by"] = "core"
         # a device that is gone says nothing of the graph: another worker tries the other cases
-        answers.error(report, 1 if backend.lost else len(cases))
+        channel.add_json("E", dict(report, count=1 if backend.lost else len(cases)))
         end_if_lost(channel, backend)
         for before, shapes in zip(earlier, cases):
             if before is not None:
@@ -1159,7 +1028,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     failed = False
     for number, shapes in enumerate(cases, start=first):
         if number != first:
-            channel.announce(number)
+            channel.announce()
             started = time.perf_counter()
         try:
             before = None
@@ -1172,19 +1041,20 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 backend.run(session, dict(unit, patterns=None), before, number - first)
             outputs = backend.run(session, unit, arrays, number - first)
             if not placed:
-                answers.placed(backend.profiled(session))
+                tell_placement(backend.profiled(session))
                 placed = True
-            answers.result(number, time.perf_counter() - started, outputs)
+            seconds = time.perf_counter() - started
+            channel.add("R", RESULT.pack(number, seconds, len(outputs)) + encode_outputs(outputs))
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             report = failure(number, "run", error, time.perf_counter() - started)
             spoilt = backend.after_failure(unit, error)
             if not placed and session is not None and not backend.lost:
                 nodes = backend.profiled_after_failure(session, unit, model, None if failed else arrays)
-                answers.placed(nodes)
+                tell_placement(nodes)
                 placed = tells(nodes, unit)
                 spoilt = spoilt or not placed  # its profile is spent: the next case gets a session of its own
             failed = True
-            answers.error(report, 1)
+            channel.add_json("E", report)
             end_if_lost(channel, backend)
             if spoilt:
                 session = None
@@ -1346,7 +1216,6 @@ def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
     if request is None:
         return
     start = request[0]
-    channel.share(start.get("progress"))
     if start.get("memory_limit"):
         limit_memory(start["memory_limit"])
     import platform
@@ -1370,11 +1239,11 @@ def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
         if request is None:
             return
         header, payload = request
-        channel.begin(header.get("announced", False))
         at = 0
         for unit in header["units"]:
             at = run_unit(channel, backend, dict(header["kinds"][unit["kind"]], **unit), payload, at)
-        channel.end()
+        channel.add("D", b"")
+        channel.send()
 
 
 def main() -> None:

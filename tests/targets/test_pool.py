@@ -136,18 +136,16 @@ def test_a_removed_device_costs_the_case_that_removed_it() -> None:
         ],
     ),
 )
-@pytest.mark.parametrize("shares", one_of(2, [True, False]))
 def test_only_the_announced_case_is_lost(
-    tmp_path: Path, action: str, ended: str, detail: str, size: int, shares: bool
+    tmp_path: Path, action: str, ended: str, detail: str, size: int
 ) -> None:
     given = chosen(*VALUES)
     ids = [prepared.case.id for unit in given for prepared in unit.cases]
     lost = {ids[0], ids[len(ids) // 2], ids[-1]} if action == "crash" else {ids[1], ids[-2]}
-    launch = fake(script_of(tmp_path, [(case, action) for case in lost]), shares=shares)
+    launch = fake(script_of(tmp_path, [(case, action) for case in lost]))
     found, pool = run(launch, given, size, timeout=1.5 if action == "hang" else 60)
     assert_only_lost(found, given, lost)
-    # held answers do not tell what garbled the stream: once, before every case is announced in it
-    assert pool.restarts == len(lost) + (action == "garbage" and shares)
+    assert pool.restarts == len(lost)
     for case in lost:
         assert found[case].ended == ended
         assert found[case].error is not None
@@ -168,26 +166,21 @@ def assert_echoed(found: dict[str, Execution], given: list[GraphCases], lost: se
         assert execution.outputs is None or tensor_bytes(execution.outputs[0]) == tensor_bytes(inputs[case])
 
 
-@pytest.mark.parametrize("shares", [True, False])
 def test_a_crash_at_each_position_of_a_batch_costs_that_case(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With shared memory a crash takes held answers along: their cases run again, and are answered once."""
     monkeypatch.setattr("harness.targets.batches._CASES", 7)
     given = chosen("Round@22:sweep=sizes;X=float16", "Round@22:sweep=sizes;X=float32")
     ids = [prepared.case.id for unit in given for prepared in unit.cases]
     batches = [ids[start : start + 7] for start in range(0, 49, 7)]
     lost = {batch[position] for position, batch in enumerate(batches)}
     assert len(lost) == 7
-    found, pool = run(echo_of(tmp_path, lost, shares=shares), given)
+    found, pool = run(echo_of(tmp_path, lost), given)
     assert_echoed(found, given, lost)
     assert pool.restarts == 7
     assert {(found[case].ended, found[case].stage) for case in lost} == {("crash", "run")}
     begun = Counter((tmp_path / "begun").read_text(encoding="utf-8").splitlines())
-    assert all(begun[case] == 1 for case in lost)
-    again = {case for case, times in begun.items() if times > 1}
-    assert again if shares else not again
-    assert again <= {case for position, batch in enumerate(batches) for case in batch[:position]}
+    assert set(begun.values()) == {1}, "every answer before the crash was handed over"
 
 
 def test_a_worker_killed_from_outside_costs_one_case(tmp_path: Path) -> None:
@@ -260,7 +253,7 @@ def test_a_killed_process_that_forks_costs_no_case(tmp_path: Path) -> None:
 
 
 def test_a_case_has_its_whole_time_whatever_ran_before(tmp_path: Path) -> None:
-    """The deadline is that of the case that runs, which shared memory tells, and not that of the last answer."""
+    """The deadline is that of the case that runs, and not that of the first one of its batch."""
     given = chosen("Round@22:sweep=sizes;X=float16")
     found, pool = run(echo_of(tmp_path, seconds=0.1), given, timeout=2)
     assert_echoed(found, given, set())

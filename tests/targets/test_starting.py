@@ -136,7 +136,7 @@ def test_what_a_defect_of_the_worker_prints_is_kept(server: ForkServer) -> None:
     worker.feed(b"\x02\0\0\0\0\0\0\0[]")  # a request that is no batch
     at_its_end(inbox)
     assert worker.end() == "exit code 1"
-    assert worker.stderr.splitlines()[-1].startswith("AttributeError: 'list' object")
+    assert worker.stderr.splitlines()[-1].startswith("TypeError: list indices")
 
 
 def test_a_worker_ends_with_its_stream(server: ForkServer) -> None:

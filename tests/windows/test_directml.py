@@ -351,7 +351,7 @@ def test_a_worker_that_cannot_go_on_ends_and_costs_one_case(
         GraphCases(graph(given), [prepared("one", arrays)]),
         GraphCases(graph({**given, "flags": 1}), [prepared("two", arrays)]),
     ]
-    opened = WorkerPool(Launch(argv, env, "DirectML", {}, {}, shares=False), size=1, timeout=30)
+    opened = WorkerPool(Launch(argv, env, "DirectML", {}, {}), size=1, timeout=30)
     found = [execution for _, _, execution in opened.run(iter(units))]
     assert [(one.ended, one.stage, one.error and one.error.class_) for one in found] == [
         (ended, stage, error)
