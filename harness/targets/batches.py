@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from harness.model.case import Tensor
 from harness.targets.execution import Graph, GraphCases, Prepared, Sent
 from harness.targets.launching import Launch
-from harness.worker.worker import encode_texts
+from harness.worker.worker import encode_elements
 
 _CASES = 512
 _BYTES = 4 << 20
@@ -55,19 +54,20 @@ def encode_batch(groups: Sequence[GraphCases], launch: Launch) -> tuple[dict[str
     payload: list[bytes] = []
     first = 0
     for number, (graph, cases) in enumerate(groups):
-        payload.append(graph.model)
         sent = [
             sent_of(graph, case) if case.kept is None or case.kept.sent is None else case.kept.sent
             for case in cases
         ]
-        payload += [each.payload for each in sent]
+        data = [graph.model, *(each.payload for each in sent)]
+        payload += data
         kept = cases[0].kept
         known = kept is not None and all(case.kept is not None and case.kept.digest for case in cases)
         optimized = kept.optimized if kept is not None and known else None
         tells = graph.composed and graph.optimization != "off" and optimized is None
         kind = kinds.setdefault((*_kind_of(graph), tells), len(kinds))
         shapes = [each.shapes for each in sent]
-        group = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
+        sizes = {"model": len(graph.model), "bytes": sum(map(len, data))}
+        group = {"unit": number, "kind": kind, **sizes, "first": first, "cases": shapes}
         if any(each.before is not None for each in sent):
             group["before"] = [each.before for each in sent]
         if graph.patterns is not None or graph.deployed:
@@ -92,17 +92,11 @@ def sent_of(graph: Graph, prepared: Prepared) -> Sent:
     else:
         inputs = buffers
         shapes = tuple([buffers[position].array.shape for position in graph.fed])
-    parts = [*map(piped, first_run), *[piped(inputs[position]) for position in graph.fed]]
+    tensors = (*first_run, *(inputs[position] for position in graph.fed))
+    parts = [encode_elements(tensor.array) for tensor in tensors]
     return Sent(
         shapes,
         None if before is None else tuple([tensor.array.shape for tensor in first_run]),
         output_shapes or inferred,
         parts[0] if len(parts) == 1 else b"".join(parts),
     )
-
-
-def piped(tensor: Tensor) -> bytes:
-    """Return the bytes of a tensor as they cross the pipe."""
-    if tensor.dtype != "string":
-        return tensor.array.tobytes()
-    return encode_texts([str(text) for text in tensor.array.reshape(-1).tolist()])

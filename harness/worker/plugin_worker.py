@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import mmap
 import os
 import sys
 from typing import Any, NoReturn
@@ -27,15 +28,6 @@ def refuse(why: str) -> NoReturn:
     """Say why in one line and end, without unloading what may be half loaded."""
     print("harness: " + " ".join(why.split()), file=sys.stderr, flush=True)
     os._exit(REFUSED)
-
-
-def sha256_of(path: str) -> str:
-    """Return the SHA-256 of a file."""
-    state = hashlib.sha256()
-    with open(path, "rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            state.update(block)
-    return state.hexdigest()
 
 
 def described(device: Any) -> str:
@@ -101,7 +93,11 @@ def main() -> None:
                 )
             before = {*ort.get_available_providers(), *(device.ep_name for device in ort.get_ep_devices())}
             try:
-                self._sha256 = sha256_of(library)
+                with (
+                    open(library, "rb") as file,
+                    mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+                ):
+                    self._sha256 = hashlib.sha256(data).hexdigest()
                 ort.register_execution_provider_library(asked["name"], library)
             except Exception as error:  # noqa: BLE001 - whatever a library raises is why it is not here
                 if _FACTORY in str(error):

@@ -15,8 +15,8 @@ Frames on the standard streams, little-endian, no pickle:
 
 A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a
 batch is `{"kinds": [...], "units": [...]}`: a unit names its kind (provider, options, threads, names and
-element types, which many units share), the size of its graph, the number of its first case, and the shapes of
-each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
+element types, which many units share), the size of its graph and of its payload, the number of its first case, and the
+shapes of each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
 the inputs of a call of those shapes stand before each case's, and the session runs them first. Its kind names the
 `maps`, of which keys and values cross the pipe, and the `optionals`, of which tensors do. Where a unit says what became
 of its graph, `optimized`, its sessions do not log.
@@ -202,7 +202,6 @@ class OnnxRuntime:
         self.ort: Any = onnxruntime
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
-        self._options: Dict[Any, Any] = {}
         version = version_of(onnxruntime.__version__)
         self._lists = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
         self._lists_all = self._lists and version >= _LISTS_ALL
@@ -259,7 +258,7 @@ class OnnxRuntime:
         if unit["provider"] not in self._providers:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         self._remove_profiles()
-        options = self._session_options(unit)
+        options = self._new_options(unit)
         self._placed: Optional[List[List[str]]] = None
         self.transformers: List[str] = []
         self.graph_nodes: List[str] = []
@@ -294,11 +293,8 @@ class OnnxRuntime:
         except Exception:
             if unit["provider"] in ("CPUExecutionProvider", "DmlExecutionProvider"):
                 raise
-        path, options.optimized_model_filepath = options.optimized_model_filepath, ""
-        try:
-            return self._deployed(unit, model, options)
-        finally:
-            options.optimized_model_filepath = path
+        options.optimized_model_filepath = ""
+        return self._deployed(unit, model, options)
 
     def _telling(self, session: Any, unit: Unit) -> Any:
         """Return a session of a graph of several operators that tells where all of them ran: one that is profiled where
@@ -313,10 +309,7 @@ class OnnxRuntime:
         _, _, options = self._latest
         self._profiling = True
         self._profile(options)
-        try:
-            return self._made(*self._latest)
-        finally:
-            options.enable_profiling = False
+        return self._made(*self._latest)
 
     def _deployed(self, unit: Unit, model: bytes, options: Any) -> Any:
         """Create a session, where it is `saved` one of the model that another wrote as optimised, with weights of its
@@ -426,16 +419,6 @@ class OnnxRuntime:
         except Exception:  # noqa: BLE001 - another signature: this release cannot be asked
             return False
         return load
-
-    def _session_options(self, unit: Unit) -> Any:
-        if unit.get("deployed"):
-            return self._new_options(unit)
-        tells = unit.get("tells_transformers")
-        key = (unit["optimization"], unit["threads"], tells, tuple(sorted(unit["config"].items())))
-        options = self._options.get(key)
-        if options is None:
-            options = self._options[key] = self._new_options(unit)
-        return options
 
     def _bare_options(self) -> Any:
         """Return options with the custom operators of the library that the target names."""
@@ -980,8 +963,8 @@ def tells(nodes: Sequence[Sequence[str]], unit: Unit) -> bool:
     return set(unit["tested"]) <= {operator for _, operator in nodes}
 
 
-def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at: int) -> int:
-    """Run all cases of one unit; return where its payload ends."""
+def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at: int) -> None:
+    """Run all cases of one unit, whose payload begins at a place."""
     model = bytes(payload[at : at + unit["model"]])
     at += unit["model"]
     first = unit["first"]
@@ -1020,11 +1003,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
         # a device that is gone says nothing of the graph: another worker tries the other cases
         channel.add_json("E", dict(report, count=1 if backend.lost else len(cases)))
         end_if_lost(channel, backend)
-        for before, shapes in zip(earlier, cases):
-            if before is not None:
-                _, at = decode_inputs(unit, payload, at, before)
-            _, at = decode_inputs(unit, payload, at, shapes)
-        return at
+        return
     failed = False
     for number, shapes in enumerate(cases, start=first):
         if number != first:
@@ -1058,7 +1037,6 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             end_if_lost(channel, backend)
             if spoilt:
                 session = None
-    return at
 
 
 def file_of_library(onnxruntime: Any) -> str:
@@ -1077,29 +1055,20 @@ def version_of(text: str) -> Tuple[int, ...]:
 
 def with_identity(model: bytes) -> bytes:
     """Return a ModelProto with the IR version and the opsets of another, and one Identity for its graph."""
-    kept = []
-    at = 0
-    while at < len(model):
-        start = at
-        key, at = _varint(model, at)
-        value, at = _varint(model, at)
-        if key & 7 == 2:  # length-delimited; no other field of a ModelProto is anything but this or a number
-            at += value
-        if key >> 3 in _VERSIONS:
-            kept.append(model[start:at])
-    return b"".join(kept) + _IDENTITY
+    versions = [whole for number, _, whole in _fields(memoryview(model)) if number in _VERSIONS]
+    return b"".join(versions) + _IDENTITY
 
 
 def nodes_of_model(model: bytes) -> Tuple[List[str], List[List[List[str]]]]:
     """Return the operators of the nodes of a ModelProto's graph, in its order, each behind its domain where it has one,
     and the names of what each takes and gives."""
     operators, edges = [], []
-    for number, graph in _fields(memoryview(model)):
-        for place, node in _fields(graph) if number == 7 else ():
+    for number, graph, _ in _fields(memoryview(model)):
+        for place, node, _ in _fields(graph) if number == 7 else ():
             if place == 1:
                 # inputs, outputs, operator and domain by their fields
                 texts: Dict[int, List[str]] = {1: [], 2: [], 4: [], 7: []}
-                for field, part in _fields(node):
+                for field, part, _ in _fields(node):
                     if field in texts:
                         texts[field].append(str(part, "utf-8", "replace"))
                 operators.append(".".join(filter(None, texts[7] + texts[4])))
@@ -1107,20 +1076,22 @@ def nodes_of_model(model: bytes) -> Tuple[List[str], List[List[List[str]]]]:
     return operators, edges
 
 
-def _fields(message: memoryview) -> Iterator[Tuple[int, memoryview]]:
-    """Yield the length-delimited fields of a message of Protocol Buffers: number and bytes."""
+def _fields(message: memoryview) -> Iterator[Tuple[int, memoryview, memoryview]]:
+    """Yield the fields of a message of Protocol Buffers: number, content of a length-delimited one, and the whole."""
     at = 0
     while at < len(message):
+        start, content = at, message[:0]
         key, at = _varint(message, at)
         kind = key & 7
         if kind == 2:
             size, at = _varint(message, at)
-            yield key >> 3, message[at : at + size]
+            content = message[at : at + size]
             at += size
         elif kind == 0:
             _, at = _varint(message, at)
         else:
             at += 8 if kind == 1 else 4
+        yield key >> 3, content, message[start:at]
 
 
 def _varint(data: Sequence[int], at: int) -> Tuple[int, int]:
@@ -1241,7 +1212,8 @@ def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
         header, payload = request
         at = 0
         for unit in header["units"]:
-            at = run_unit(channel, backend, dict(header["kinds"][unit["kind"]], **unit), payload, at)
+            run_unit(channel, backend, dict(header["kinds"][unit["kind"]], **unit), payload, at)
+            at += unit["bytes"]
         channel.add("D", b"")
         channel.send()
 

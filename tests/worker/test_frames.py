@@ -16,7 +16,7 @@ from harness.compile.protos import tensor_of, tensor_proto
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.specs.sweeps.calls import call_of
-from harness.targets.batches import FAKE, encode_batch, piped
+from harness.targets.batches import FAKE, encode_batch
 from harness.targets.execution import Execution, Graph, GraphCases, KeptCase, Optimized, Prepared
 from harness.targets.frames import FrameReader, GarbledError, tensor_bytes
 from harness.targets.launching import Launch
@@ -238,7 +238,7 @@ def test_placement_belongs_to_one_unit() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_worker_decodes_what_the_harness_sends(dtype: str, shape: tuple[int, ...]) -> None:
     tensor = Tensor(dtype, elements(np.random.default_rng(1), dtype, shape))
-    data = piped(tensor)
+    data = worker.encode_elements(tensor.array)
     unit = {"inputs": [("X", DTYPES[dtype].onnx)]}
     (array,), size = worker.decode_inputs(unit, memoryview(data + b"more"), 0, [list(shape)])
     assert size == len(data)
@@ -299,7 +299,7 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
         3,
     )
     assert "fake" not in first
-    one = b"".join(map(piped, prepared.inputs))
+    one = b"".join(worker.encode_elements(tensor.array) for tensor in prepared.inputs)
     assert b"".join(payload) == b"abc" + one + b"abc" + one + one
     told, _ = encode_batch([GraphCases(graph, [prepared])], Launch((), None, FAKE, {}, {}))
     assert told["kinds"][0]["threads"] == 1
@@ -347,7 +347,7 @@ def test_initializers_are_not_fed() -> None:
     graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
     header, payload = encode_batch([GraphCases(graph, [prepared])], Launch((), None, "P", {}, {}))
     assert header["units"][0]["cases"] == [((2, 3),)]
-    assert b"".join(payload) == b"m" + piped(prepared.inputs[0])
+    assert b"".join(payload) == b"m" + worker.encode_elements(prepared.inputs[0].array)
 
 
 @pytest.mark.parametrize("dtype", [name for name, entry in DTYPES.items() if entry.narrow])

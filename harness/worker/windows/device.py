@@ -79,11 +79,9 @@ def describe_device(device_id: int = 0, path: str | None = None) -> dict[str, An
     no such adapter or no DirectML.dll.
     """
     path = path or directml_path()
-    facts: dict[str, Any] = {
-        "directml": file_version(path),
-        "directml_path": path,
-        "directml_sha256": sha256_of(path),
-    }
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    facts: dict[str, Any] = {"directml": file_version(path), "directml_path": path, "directml_sha256": digest}
     with adapter_of(device_id) as adapter:
         facts.update(_describe_adapter(adapter))
         facts.update(_describe_directml(path, adapter))
@@ -182,15 +180,6 @@ def level_text(value: int) -> str:
 def vendor_text(vendor: int) -> str:
     """Return a vendor's name with its number, or the number alone."""
     return f"{VENDORS[vendor]} ({vendor:#06x})" if vendor in VENDORS else f"{vendor:#06x}"
-
-
-def sha256_of(path: str) -> str:
-    """Return the SHA-256 of a file."""
-    state = hashlib.sha256()
-    with open(path, "rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            state.update(block)
-    return state.hexdigest()
 
 
 def _describe_adapter(adapter: int) -> dict[str, Any]:
