@@ -8,12 +8,9 @@ run beside edited ones of its operators.
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,68 +25,20 @@ from harness.specs.selection import Selection
 
 FOLDER = Path("generated_models")
 MANIFEST = "manifest.txt"
-_VERIFIED = ".verified"
-"""The file in an operator's folder that holds when all its graph files were found right."""
-_TICK_NS = 2_000_000_000
-"""More than the steps in which any file system counts time."""
 _LARGEST_MANIFEST = 64 << 20
 _NAMED = 6
 
 
 def verify_existing(folder: Path = FOLDER, operators: Iterable[str] | None = None) -> None:
-    """Raise UsageError if a graph file of the operators, or of any, is not what its name says. Of tens of thousands
-    only those are read that changed since all of their operator were found right."""
+    """Raise UsageError if a graph file of the operators, or of any, is not what its name says."""
     names = operators if operators is not None else os.listdir(folder) if folder.is_dir() else ()
-    for below in (folder / name for name in sorted(names)):
-        if below.is_dir():
-            _verify(below)
-
-
-def _verify(folder: Path) -> None:
-    began = time.time_ns()
-    for path in sorted(_changed_since(_verified(folder), folder)):
+    for path in (path for name in sorted(names) for path in sorted((folder / name).glob("*.onnx"))):
         with naming(path, "read"):
             digest = sha256_of(path)
         if digest != path.stem:
             raise UsageError(
                 f"{path}: was edited: its content has the hash {digest[:12]}…; delete it, `harness compile` makes it anew"
             )
-    with contextlib.suppress(OSError):  # a folder that is read only is read whole each time
-        (folder / _VERIFIED).write_text(str(began - _TICK_NS), encoding="ascii")
-
-
-def _verified(folder: Path) -> int:
-    """Return when every file was found right, in ns as files tell their changes; 0 where that is not known."""
-    try:
-        found = int(read_bytes(folder / _VERIFIED, 30))
-    except (OSError, ValueError):
-        return 0
-    return found if found <= time.time_ns() else 0  # a clock that was set back
-
-
-def _changed_since(time_ns: int, folder: Path) -> Iterator[Path]:
-    """Yield the graph files whose content or name changed since: `st_ctime` is a time that no program sets, but on
-    Windows, where it is that of the file's creation."""
-    try:
-        entries = os.scandir(folder)
-    except OSError:
-        return
-    with entries:
-        for entry in entries:
-            if entry.name.endswith(".onnx") and _newest(entry) >= time_ns:
-                yield folder / entry.name
-
-
-def _newest(entry: os.DirEntry[str]) -> float:
-    """Return when an entry changed last, in ns; infinity if it is no regular file or its status cannot be
-    read."""
-    try:
-        if not entry.is_file(follow_symlinks=False):
-            return math.inf
-        found = entry.stat(follow_symlinks=False)
-    except OSError:
-        return math.inf
-    return max(found.st_ctime_ns, found.st_mtime_ns)
 
 
 def manifest_text(

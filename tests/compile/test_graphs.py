@@ -3,8 +3,6 @@ real CPU provider."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
@@ -17,7 +15,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, numpy_helper
 
-from harness.compile import graph_files, graphs
+from harness.compile import graphs
 from harness.compile.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
 from harness.compile.graphs import PRODUCER, compile_case
 from harness.compile.prepare import by_graph
@@ -30,7 +28,6 @@ from harness.model.case import (
 from harness.model.dtypes import DTYPES
 from harness.model.errors import UsageError
 from harness.model.onnx_schemas import IR_VERSIONS
-from harness.model.plain_file import sha256_of
 from harness.model.query import parse_all
 from harness.operators import OPERATORS
 from harness.operators.binary_floats import halfway_values, special_patterns
@@ -319,32 +316,6 @@ class TestGeneratedModels:
         ):
             verify_existing(folder, ["Abs", "Round"])
         verify_existing(folder, ["Abs"])
-
-    def test_what_changed_since_all_were_right_is_read(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(graph_files, "_TICK_NS", 0)
-        verify_existing(folder)
-        read: list[Path] = []
-
-        def noted(path: Path) -> str:
-            read.append(path)
-            return sha256_of(path)
-
-        monkeypatch.setattr(graph_files, "sha256_of", noted)
-        time.sleep(0.05)
-        verify_existing(folder)
-        assert read == []
-        path = sorted(folder.glob("*/*.onnx"))[0]
-        content, before = path.read_bytes(), path.stat()
-        path.write_bytes(content[:-1] + b"?")
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-        with pytest.raises(UsageError, match="was edited"):
-            verify_existing(folder)
-        assert read == [path]
-        (folder / "Round" / ".verified").write_text("never")
-        with pytest.raises(UsageError, match="was edited"):
-            verify_existing(folder)
 
     def test_a_file_that_cannot_be_read_is_named(self, folder: Path) -> None:
         (folder / "Round" / f"{'0' * 64}.onnx").mkdir()
