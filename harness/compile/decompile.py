@@ -40,6 +40,7 @@ from harness.model.onnx_schemas import (
     UnknownOperator,
     is_graph,
     operator_schema,
+    plain,
 )
 from harness.model.operator_schema import OperatorSchema
 from harness.operators import OPERATORS
@@ -186,11 +187,8 @@ def _value(value: Any) -> Value:
         return _type(value)
     if isinstance(value, TensorProto):
         return _tensor_value(value)
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    if isinstance(value, float | int):
-        return value
-    return tuple(each.decode(errors="replace") if isinstance(each, bytes) else each for each in value)
+    found: Value = plain(value)
+    return found
 
 
 def _tensor_value(value: TensorProto) -> TensorValue:

@@ -17,7 +17,17 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from harness.compile import sequences
 from harness.compile.composed import compile_graph
-from harness.compile.protos import LOADED, PRODUCER, TESTED, UNTESTED, attributed, encoded, pad, tensor_proto
+from harness.compile.protos import (
+    LOADED,
+    PRODUCER,
+    TESTED,
+    UNTESTED,
+    attributed,
+    encoded,
+    pad,
+    tensor_proto,
+    value_info,
+)
 from harness.model.case import CONSTANTS, Case, Options, Tensor, Value
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, ir_version, latest_opset, operator_schema, opset_imports
@@ -192,7 +202,7 @@ def _values(
     found, keys = [], ""
     for name, dtype, rank in given:
         if name not in maps:
-            found.append(_value_info(name, dtype, rank if declared else None))
+            found.append(value_info(name, dtype, range(rank), "symbolic" if declared else "undeclared"))
         elif name.endswith("_keys"):
             keys = dtype
         else:
@@ -202,12 +212,6 @@ def _values(
             type_ = helper.make_sequence_type_proto(held) if rank > 1 else held
             found.append(helper.make_value_info(maps[name], type_))
     return found
-
-
-@lru_cache(maxsize=4096)
-def _value_info(name: str, dtype: str, rank: int | None) -> ValueInfoProto:
-    dimensions = None if rank is None else [f"{name}_{n}" for n in range(rank)]
-    return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, dimensions)
 
 
 def _node(node: Node) -> NodeProto:

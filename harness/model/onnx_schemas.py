@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any
 
 import onnx.defs
+import onnx.helper
 
 from harness.model import signatures
 from harness.model.case import Value
@@ -19,6 +21,9 @@ from harness.model.operator_schema import Attribute, OperatorSchema, Parameter
 
 _HAS_BODY = attrgetter("has_function", "has_context_dependent_function")
 """Both ways to have one; onnx's stubs lack them."""
+_PLAIN = tuple(
+    getattr(onnx.AttributeProto, name) for name in ("INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS")
+)
 _RENAMED = {"float": "float32", "double": "float64"}
 
 IR_VERSIONS = {
@@ -237,16 +242,11 @@ def _attribute(attribute: onnx.defs.OpSchema.Attribute) -> Attribute:
 
 def default_of(value: onnx.AttributeProto) -> Value | None:
     """Return the value of an attribute's default; None where it has none."""
-    if value.type == onnx.AttributeProto.INT:
-        return int(value.i)
-    if value.type == onnx.AttributeProto.FLOAT:
-        return float(value.f)
-    if value.type == onnx.AttributeProto.STRING:
-        return str(value.s.decode())
-    if value.type == onnx.AttributeProto.INTS:
-        return tuple(map(int, value.ints))
-    if value.type == onnx.AttributeProto.FLOATS:
-        return tuple(map(float, value.floats))
-    if value.type == onnx.AttributeProto.STRINGS:
-        return tuple(text.decode() for text in value.strings)
-    return None
+    return plain(onnx.helper.get_attribute_value(value)) if value.type in _PLAIN else None
+
+
+def plain(value: Any) -> Any:
+    """Return the value of an attribute, as onnx's helper gives it, with texts for bytes and a tuple for a list."""
+    if isinstance(value, list):
+        return tuple(map(plain, value))
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

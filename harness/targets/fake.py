@@ -25,7 +25,7 @@ from harness.model.caseid import parse
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.errors import UsageError
 from harness.model.expected import nearest
-from harness.model.onnx_schemas import operator_schema
+from harness.model.onnx_schemas import operator_schema, plain
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.specs.sweeps.calls import make_call
@@ -82,15 +82,8 @@ def _value(entry: AttributeProto) -> Value:
     if entry.type == AttributeProto.TENSOR:
         dtype, array = tensor_of(value)
         return TensorValue(dtype, array.shape, tuple(array.reshape(-1).tolist()))
-    if entry.type == AttributeProto.STRING:
-        return str(value.decode())
-    if entry.type == AttributeProto.STRINGS:
-        return tuple(text.decode() for text in value)
-    return (
-        tuple(value)
-        if isinstance(value, (list, tuple)) or entry.type in (AttributeProto.INTS, AttributeProto.FLOATS)
-        else value
-    )
+    found: Value = plain(value)
+    return found
 
 
 def tensor_of(proto: TensorProto) -> Tensor:
