@@ -45,10 +45,8 @@ def continued(request: Request, given: Collection[str]) -> Request:
     held against the run by their hashes. Errors: UsageError that names the option where the run was asked for
     something else, or has a target that must be repeated.
     """
-    path = request.out / "run.jsonl"
-    if not path.exists():
-        raise UsageError(f"{path}: there is no run to resume; leave --resume out to start one")
-    header = RunReader(path).header
+    reader = _reader(request.out)
+    path, header = reader.path, reader.header
     asked = header.selection
     if asked is None:  # a file older than this key: its command line is repeated
         return request
@@ -78,6 +76,13 @@ def continued(request: Request, given: Collection[str]) -> Request:
         reruns=asked.reruns,
         **{name: paths for name, paths in files.items() if name not in given},
     )
+
+
+def _reader(folder: Path) -> RunReader:
+    path = folder / "run.jsonl"
+    if not path.exists():
+        raise UsageError(f"{path}: there is no run to resume; leave --resume out to start one")
+    return RunReader(path)
 
 
 def _check_repeated(path: Path, header: Header) -> None:
@@ -163,13 +168,10 @@ class Earlier:
 
     def __init__(self, folder: Path) -> None:
         """Read the run file in a folder. Errors: UsageError where there is none, or a damaged one."""
-        path = folder / "run.jsonl"
-        if not path.exists():
-            raise UsageError(f"{path}: there is no run to resume; leave --resume out to start one")
-        reader = RunReader(path)
+        reader = _reader(folder)
         self.path = reader.path
         self.header = reader.header
-        self.done = Done(0, Kept(path.parent / "artifacts"))
+        self.done = Done(0, Kept(folder / "artifacts"))
         self.absent = 0
         for result in reader:
             if result.outcome is Outcome.UNAVAILABLE:

@@ -224,15 +224,8 @@ def _compile(kind: str, folder: Path, base: Path, names: dict[str, str]) -> None
         sandbox.Bind(base / names["python"], "/windows/python"),
         sandbox.Bind(folder, f"/windows/{kind}", writable=True),
     ]
-    argv = [
-        sandbox.WINE,
-        "/windows/python/python.exe",
-        "-m",
-        "compileall",
-        "-q",
-        rf"Z:\windows\{kind}\{kind}",
-    ]
-    line = sandbox.command(root, argv, binds, template=template)
+    run = [sandbox.WINE, "/windows/python/python.exe", "-m", "compileall"]
+    line = sandbox.command(root, [*run, "-q", rf"Z:\windows\{kind}\{kind}"], binds, template=template)
     done = captured(line, timeout=300)
     if not next(folder.rglob("*.pyc"), None):
         what = f"the Windows Python does not run under Wine (exit code {done.returncode})"

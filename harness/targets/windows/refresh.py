@@ -149,18 +149,8 @@ def verify_authenticode(path: Path, folder: Path) -> bool:
     if captured(["osslsigncode", "extract-signature", "-pem", "-in", path, "-out", signature]).returncode:
         return False
     roots.write_text(Path(bundle).read_text() + "".join(_embedded_roots(signature)))
-    command = [
-        "osslsigncode",
-        "verify",
-        "-ignore-crl",
-        "-CAfile",
-        str(roots),
-        "-TSA-CAfile",
-        str(roots),
-        "-in",
-        str(path),
-    ]
-    done = captured(command)
+    trusted = ["-ignore-crl", "-CAfile", roots, "-TSA-CAfile", roots]
+    done = captured(["osslsigncode", "verify", *trusted, "-in", path])
     signer = re.search(r"Signer's certificate:\s+-+\s+Signer #0:\s+Subject: (.*)", done.stdout)
     return done.returncode == 0 and signer is not None and signer[1].endswith(f"/CN={PUBLISHER}")
 

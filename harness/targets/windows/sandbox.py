@@ -65,35 +65,13 @@ ENVIRONMENT = {
 }
 _ENTER = Path(__file__).with_name("enter.py")
 _BWRAP = (
-    "bwrap",
-    "--die-with-parent",
-    "--new-session",
-    "--unshare-all",
-    "--unshare-user",
-    "--uid",
-    "0",
-    "--gid",
-    "0",
-    "--cap-drop",
-    "ALL",
-)
+    "bwrap", "--die-with-parent", "--new-session", "--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0", "--cap-drop", "ALL",
+)  # fmt: skip
 # setpriv: the sandbox dies with the process that started it; --kill-child: and with the launcher itself
 _UNSHARE = (
-    *(
-        "setpriv",
-        "--pdeathsig",
-        "KILL",
-        "unshare",
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "--pid",
-        "--net",
-        "--ipc",
-        "--uts",
-    ),
-    *("--fork", "--kill-child=KILL", "--"),
-)
+    "setpriv", "--pdeathsig", "KILL", "unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts",
+    "--fork", "--kill-child=KILL", "--",
+)  # fmt: skip
 _LINK_PREFIX = (
     "cp /template/*.reg /template/.update-timestamp /prefix/ && mkdir /prefix/dosdevices && ln -s /template/drive_c /prefix/drive_c"
     ' && ln -s ../drive_c /prefix/dosdevices/c: && ln -s / /prefix/dosdevices/z: && exec "$@"'

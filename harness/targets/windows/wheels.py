@@ -29,30 +29,13 @@ def pip_download(
     """Download win_amd64 wheels for a Python version, or source distributions, with pip as this machine
     configures it, except for constraints: those are for this Python's packages."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--disable-pip-version-check",
-        "--dest",
-        str(folder),
-    ]
+    options = "--quiet --no-deps --disable-pip-version-check"
     if source:
-        command += ["--no-binary", ":all:"]
+        options += " --no-binary :all:"
     else:
-        command += [
-            "--only-binary",
-            ":all:",
-            "--platform",
-            "win_amd64",
-            "--implementation",
-            "cp",
-            "--python-version",
-            python or "3.12",
-        ]
+        options += " --only-binary :all: --platform win_amd64 --implementation cp"
+        options += f" --python-version {python or '3.12'}"
+    command = [sys.executable, "-m", "pip", "download", *options.split(), "--dest", str(folder)]
     environment = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
     done = captured([*command, *requirements], env=environment)
     if done.returncode:
