@@ -98,7 +98,7 @@ def test_a_second_run_judges_nothing_and_says_the_same(judged: list[str]) -> Non
     "query",
     [
         "BatchNormalization",  # cases that end the worker
-        "GatherND",  # inputs that are too long to be kept, cases that its own API alone expresses, known deviations
+        "GatherND@13:case=*",  # inputs that are too long to be kept, cases that its own API alone expresses, known deviations
         "RandomUniform",  # other outputs each time
         "DoubleQdq",  # optimised graphs, culprits
         "Cast@19:sweep=*",  # element types that NumPy lacks, strings
