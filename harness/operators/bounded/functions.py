@@ -164,12 +164,12 @@ def power(x: Any, y: Any) -> Bounded:
     if isinstance(x, Bounded) and np.isscalar(y) and y == 2:
         return multiply(x, x)
     x, y = same(x, y)
-    value = np.asarray(np.power(x.value, y.value))
+    value = np.asarray(_raised(x.value, y.value))
     certain = (x.error == 0) & (y.error == 0)
     spread = np.zeros(value.shape)
     for a in (_outward(x.value, -x.error), _outward(x.value, x.error)):
         for b in (_outward(y.value, -y.error), _outward(y.value, y.error)):
-            there = np.power(a, b)
+            there = _raised(a, b)
             spread = np.maximum(
                 spread,
                 np.where(there == value, 0.0, np.abs(there - value) + REFERENCE_ULP * REFERENCE.ulp(there)),
@@ -182,6 +182,12 @@ def power(x: Any, y: Any) -> Bounded:
     own = _power_error(x, y, np.abs(value) + spread)
     given = ~np.isfinite(x.value) | ~np.isfinite(y.value) | (x.value == 0) | np.isnan(value)
     return settle(value, spread, x.arithmetic, own, REFERENCE_ULP, given)
+
+
+def _raised(x: Float64, y: Float64) -> Float64:
+    """x**y by IEEE 754-2019, 9.2.1: NumPy takes the square root where the one exponent is 0.5, which is -0 of -0 and NaN
+    of -inf."""
+    return np.power(np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), x), y)
 
 
 def _power_error(x: Bounded, y: Bounded, size: Float64) -> Float64:
