@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from harness.operators.base import Shape
 
 RELATIONS = (
-    "same", "scalar", "one", "row", "column", "first_only", "ones", "lower", "higher", "spread", "unlike",
+    "same", "scalar", "one", "row", "column", "first_only", "ones", "lower", "higher", "spread", "between", "unlike",
 )  # fmt: skip
 """The shape of a further input for the first one's (a, b, c): same; scalar (); one (1,); row (c,); column (a,
 b, 1); first_only (a, 1, 1); ones (1, 1, 1); lower (b, c); higher (2, a, b, c); spread: 3 for each dimension
-of 1 and 1 for every other; unlike: one that cannot be broadcast."""
+of 1 and 1 for every other; between: (a, 1, c); unlike: one that cannot be broadcast."""
 
 
 def related(relation: str, first: Shape) -> Shape | None:
@@ -40,6 +40,9 @@ def related(relation: str, first: Shape) -> Shape | None:
         "ones": (1,) * rank,
         "lower": first[1:],
         "spread": tuple(3 if extent == 1 else 1 for extent in first),
+        "between": tuple(1 if place % 2 else extent for place, extent in enumerate(first))
+        if rank > 2
+        else None,
         "unlike": (*first[:-1], first[-1] + 2) if first[-1] > 1 else None,
     }[relation]
 
