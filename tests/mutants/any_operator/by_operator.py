@@ -260,7 +260,11 @@ BY_OPERATOR: Mapping[str, Mapping[str, Condition]] = {
     "Transpose": {
         "last extents of more than 32": lambda s: (
             len(s.call.first.shape) > 1 and all(n > 32 and n % 32 for n in s.call.first.shape[-2:])
-        )
+        ),
+        **{
+            f"large planes by {perm}": both(where(perm=perm), lambda s: sorted(s.call.first.shape)[-2] > 16)
+            for perm in ((0, 2, 1), (2, 0, 1), (1, 2, 0), (1, 0, 2))
+        },
     },
     "Pad": {
         f"{mode} of the first of four dimensions": both(

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from harness.model.expected import nearest
 from tests.mutants.any_operator import AnyMistake, Sample
 from tests.mutants.any_operator.by_operator import (
     BY_OPERATOR,
@@ -83,12 +84,31 @@ def _axis_before_13(sample: Sample) -> bool:
     return _default_axis(sample) and sample.call.opset < 13
 
 
+def _long_between(sample: Sample) -> bool:
+    """Say whether an axis of more than 64 elements has others before and behind it."""
+    shape = sample.call.first.shape
+    place = int(sample.call.parameter("axis")) % max(1, len(shape))
+    return 0 < place < len(shape) - 1 and shape[place] > 64
+
+
 def _default_axis(sample: Sample) -> bool:
     return "axis" not in sample.case.attributes and len(sample.call.first.shape) > 2
 
 
+def _of_last_axis(sample: Sample) -> bool:
+    """Say whether each of more than 16 elements of a row has its own scale."""
+    x, scale = sample.call.shapes[:2]
+    return (
+        len(x) > 1
+        and len(scale) == 1
+        and scale[0] > 16
+        and sample.call.parameter("axis") % len(x) == len(x) - 1
+    )
+
+
 _PADDED = {"groups with auto_pad SAME": lambda s: _grouped(s) and _same(s)}
 _NORMALISED = {
+    "more than 64 elements between other axes": _long_between,
     "the default axis of three dimensions before version 13": _axis_before_13,
     "the default axis of three dimensions from 13 on": lambda s: _default_axis(s) and s.call.opset >= 13,
 }
@@ -129,14 +149,36 @@ TOGETHER: Mapping[str, Mapping[str, Condition]] = {
     "MatMul": {
         "a vector times a stack": lambda s: len(shape(s, "A")) == 1 and len(shape(s, "B")) > 2,
         "a vector times a vector": lambda s: len(shape(s, "A")) == len(shape(s, "B")) == 1,
+        "stacks of which each repeats the other": lambda s: (
+            {1, 2, 3} <= {*shape(s, "A")[:-2], *shape(s, "B")[:-2]}
+            and all(1 in each[:-2] and max(each[:-2]) > 1 for each in s.call.shapes)
+        ),
     },
-    "MatMulInteger": {"b_zero_point alone": lambda s: has(s, "b_zero_point") and not has(s, "a_zero_point")},
+    "MatMulInteger": {
+        "b_zero_point alone": lambda s: has(s, "b_zero_point") and not has(s, "a_zero_point"),
+        "sums beyond float32": lambda s: bool(
+            (np.abs(nearest(s.expected[0]).array.astype(float)) > 2.0**24).any()
+        ),
+    },
+    "Expand": {
+        "dimensions on both sides of one that stays": lambda s: (
+            len(s.call.first.shape) > 2
+            and s.call.first.shape[0] == s.call.first.shape[-1] == 1 < max(s.call.first.shape)
+            and min(s.expected[0].shape[0], s.expected[0].shape[-1]) > 1
+        )
+    },
+    "Tile": {
+        "every one of three dimensions or more": lambda s: (
+            len(s.call.first.shape) > 2 and min(s.call.parameter("repeats", (1,))) > 1
+        )
+    },
     "NonMaxSuppression": {
         "score_threshold alone": lambda s: has(s, "score_threshold") and not has(s, "iou_threshold")
     },
     "LeakyRelu": {"alpha above 1": lambda s: float(s.call.parameter("alpha")) > 1},
     "Clip": {f"min above max of {dtype}": _min_above_max(dtype) for dtype in ("float32", "int64", "uint8")},
-    "QuantizeLinear": {"quotients beyond 32 bits": _far},
+    "QuantizeLinear": {"quotients beyond 32 bits": _far, "scales of a long last axis": _of_last_axis},
+    "DequantizeLinear": {"scales of a long last axis": _of_last_axis},
 }
 _WIDE = (("int64", "float64"), ("int32", "float32"))
 _COMPARING = ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Max", "Min")
