@@ -47,10 +47,10 @@ def list_(
 
     with telling(PLANNING, when=not specs and not queries) as tell:
         selection = api.load(specs, queries, everything=everything, thorough=thorough, progress=tell)
-    told = lines(selection, as_json=as_json, count=count)
+    found = lines(selection, as_json=as_json, count=count)
     if everywhere:
-        told = iter([kept_answers.keep(question, "\n".join(told))])
-    for line in told:
+        found = iter([kept_answers.keep(question, "\n".join(found))])
+    for line in found:
         click.echo(line)
 
 

@@ -150,15 +150,15 @@ def reduce_case(
                 f"{case.id} does not conform on {conforming.target.name} either ({there.value}): name a target without the defect"
             )
     live = sys.stderr.isatty()
-    told = monotonic()
+    last_line = monotonic()
 
     def progress(number: int, left: int) -> None:
-        nonlocal told
+        nonlocal last_line
         said = f"{number} probes, {left:,} elements in the smallest so far"
         if live:
             click.echo(f"\r{said}\x1b[K", err=True, nl=False)
-        elif monotonic() - told >= _BETWEEN_LINES:
-            told = monotonic()
+        elif monotonic() - last_line >= _BETWEEN_LINES:
+            last_line = monotonic()
             click.echo(said, err=True)
 
     prepared = with_inputs(case, probes.seed)

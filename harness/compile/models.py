@@ -157,20 +157,20 @@ def _weight(path: Path, proto: TensorProto) -> Tensor:
             raise LeftOut("an element type that the harness cannot feed to ONNX Runtime")
     except LeftOut as error:
         raise UsageError(f"{where}: {error}") from error
-    told = {entry.key: entry.value for entry in proto.external_data}
+    entries = {entry.key: entry.value for entry in proto.external_data}
     dtype, shape = BY_ONNX_NUMBER[proto.data_type], tuple(proto.dims)
     try:
-        file = (path.parent / told.get("location", "")).resolve()
+        file = (path.parent / entries.get("location", "")).resolve()
         if not any(file.is_relative_to(each) for each in (path.parent.resolve(), path.resolve().parent)):
-            raise UsageError(f"{where} lies outside of the model's folder: {shown(told['location'])}")
+            raise UsageError(f"{where} lies outside of the model's folder: {shown(entries['location'])}")
         plain_file.PlainFile(file).close()  # a pipe would be waited for
         if not math.prod(shape):
             return Tensor(dtype.name, np.empty(shape, dtype.storage))
-        return Tensor(dtype.name, np.memmap(file, dtype.storage, "r", int(told.get("offset", 0)), shape))
+        return Tensor(dtype.name, np.memmap(file, dtype.storage, "r", int(entries.get("offset", 0)), shape))
     except (OSError, ValueError, OverflowError) as error:
         why = getattr(error, "strerror", None) or "its extents or its place do not fit the file"
         raise UsageError(
-            f"{where} in {shown(told.get('location', ''))!r} is missing or damaged: {why}; copy its file beside the model"
+            f"{where} in {shown(entries.get('location', ''))!r} is missing or damaged: {why}; copy its file beside the model"
         ) from error
 
 

@@ -111,11 +111,11 @@ def telling(found: Iterable[Facets]) -> dict[str, frozenset[str]]:
             kinds.setdefault(key, set()).add(dtype)
             if dtype != each.dtype:
                 unlike[key] = unlike.get(key, True) and stated
-    told: dict[str, set[str]] = {}
+    names_of: dict[str, set[str]] = {}
     for (operator, name), always_stated in unlike.items():
         if not always_stated or len(kinds[operator, name]) > 1:
-            told.setdefault(operator, set()).add(name)
-    return {operator: frozenset(names) for operator, names in told.items()}
+            names_of.setdefault(operator, set()).add(name)
+    return {operator: frozenset(names) for operator, names in names_of.items()}
 
 
 def written(types: Iterable[str]) -> str:

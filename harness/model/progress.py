@@ -99,7 +99,7 @@ class Progress:
 
 @contextmanager
 def telling(step: str, *, when: bool = True) -> Iterator[Callable[[int, int], None]]:
-    """Show how far a step is, of which the function is told; nothing, unless `when`."""
+    """Show how far a step is, as the function that it gives is called; nothing, unless `when`."""
     with Progress() as progress:
         yield partial(progress.update, step) if when else lambda _done, _total: None
 
@@ -129,33 +129,33 @@ class Steps:
         self._what = ""
         self._began = self._last = 0.0
 
-    def __call__(self, told: str | ProgressStep) -> None:
-        """Tell a message or how far a step is."""
+    def __call__(self, step: str | ProgressStep) -> None:
+        """Show a message, or how far a step is."""
         now = time.monotonic()
-        what = told.what if isinstance(told, ProgressStep) else told
+        what = step.what if isinstance(step, ProgressStep) else step
         begins = what != self._what
         if begins:
             self._what, self._began, self._last = what, now, now
         if self._bar is not None:
-            self._show(self._bar, told, begins)
+            self._show(self._bar, step, begins)
         elif (
-            not isinstance(told, ProgressStep)
+            not isinstance(step, ProgressStep)
             or now - self._last >= _PLAIN_EVERY
-            or (told.done >= told.total and not begins)
+            or (step.done >= step.total and not begins)
         ):
             self._last = now
-            left = _left(told, now - self._began) if isinstance(told, ProgressStep) else ""
-            print(f"{self._name}: {told}{left}", file=sys.stderr, flush=True)
+            left = _left(step, now - self._began) if isinstance(step, ProgressStep) else ""
+            print(f"{self._name}: {step}{left}", file=sys.stderr, flush=True)
 
-    def _show(self, bar: Bar, told: str | ProgressStep, begins: bool) -> None:
+    def _show(self, bar: Bar, step: str | ProgressStep, begins: bool) -> None:
         if begins:
             for task in bar.task_ids:
                 bar.remove_task(task)
         if not bar.task_ids:
             bar.add_task(f"{self._name}: {self._what}", total=None, unit="")
-        if isinstance(told, ProgressStep):
-            unit = f"{told.done:,}/{told.total:,} {told.unit}"
-            bar.update(bar.task_ids[0], completed=told.done, total=told.total, unit=unit)
+        if isinstance(step, ProgressStep):
+            unit = f"{step.done:,}/{step.total:,} {step.unit}"
+            bar.update(bar.task_ids[0], completed=step.done, total=step.total, unit=unit)
 
     def __enter__(self) -> Steps:
         if sys.stderr.isatty():

@@ -218,11 +218,11 @@ def explain_no_match(queries: Sequence[Query], operators: Collection[str], ids: 
     keys: set[str] = set()
     opsets: dict[str, set[int]] = {}
     words: dict[tuple[str, str], set[str]] = {}
-    for told in map(parse, ids):
-        keys.update(told.terms)
-        opsets.setdefault(told.operator, set()).add(told.opset)
-        for key, value in told.terms.items():
-            words.setdefault((told.operator, key), set()).add(_word(value))
+    for case in map(parse, ids):
+        keys.update(case.terms)
+        opsets.setdefault(case.operator, set()).add(case.opset)
+        for key, value in case.terms.items():
+            words.setdefault((case.operator, key), set()).add(_word(value))
     for query in queries:
         if query.operator is not None and not any(
             re.match(_regex(query.operator, ".") + r"\Z", name) for name in operators

@@ -294,8 +294,8 @@ class KeptBlocks:
         features = np.show_config(mode="dicts").get("SIMD Extensions")
         code = digests.code(*kept.ROOMS) + digests.code(*_ROOMS)
         info = msgspec.structs.replace(self._known.info, luid=None, device_metadata={})
-        told = msgspec.json.encode((self._known.target, info, self._seed, features))
-        return sha256(code + told).digest()
+        conditions = msgspec.json.encode((self._known.target, info, self._seed, features))
+        return sha256(code + conditions).digest()
 
     @cached_property
     def _foreign(self) -> frozenset[str]:
@@ -312,9 +312,9 @@ class KeptBlocks:
             is_graph = spec is not None and spec.graph is not None
             own = spec is None or (spec.built_in if is_graph else COLLECTED.get(name) is OPERATORS[name])
             entries = [self._known.entries[each] for each in self._known.of_operator(name)]
-            told = repr([(each.entry, each.queries, each.exceptions) for each in entries]).encode()
+            written = repr([(each.entry, each.queries, each.exceptions) for each in entries]).encode()
             of_spec = b"" if spec is None else kept_plans.digest(spec)
-            found = sha256(told + of_spec).digest() if own else b""
+            found = sha256(written + of_spec).digest() if own else b""
             self._operators[name] = found
         return self._operators[name]
 

@@ -146,8 +146,8 @@ def _operand(recorded: RecordedNode, name: str) -> object:
         return bool(name)
     constant = name in recorded.constant
     few = _FEW_FLOATS if DTYPES[tensor.dtype].is_float else _FEW
-    told = str(tensor.array.tolist()) if constant and tensor.array.size <= few else ""
-    return tensor.dtype, tensor.array.shape, constant, told
+    elements = str(tensor.array.tolist()) if constant and tensor.array.size <= few else ""
+    return tensor.dtype, tensor.array.shape, constant, elements
 
 
 def _case(call: ModelCall) -> tuple[Case | None, str]:

@@ -103,8 +103,10 @@ class Probes:
         optimised = probe.graph.optimization != "off"
         if not (optimised or probe.graph.deployed) or not probe.graph.composed:
             return ()
-        told = probe.execution.transformers or tuple(TRANSFORMERS if optimised else ())
-        found = culprits(self._pool, self.target.provider, [WrongGraph(probe.prepared, probe.graph, told)])
+        suspects = probe.execution.transformers or tuple(TRANSFORMERS if optimised else ())
+        found = culprits(
+            self._pool, self.target.provider, [WrongGraph(probe.prepared, probe.graph, suspects)]
+        )
         return found.get(0, ())
 
     def one(self, case: Case) -> Probe:

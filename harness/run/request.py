@@ -54,7 +54,7 @@ class Request(NamedTuple):
     watch: Callable[[bytes], None] = lambda _lines: None
     """Is given the lines of results as they are written."""
     say: Callable[[str], None] = lambda _line: None
-    """Is told what happens to the nodes of a cluster."""
+    """Takes what happens to the nodes of a cluster."""
 
     def asked(self) -> Asked:
         """Return what the header keeps of it."""
@@ -76,7 +76,7 @@ def planned(
     chosen: Select,
     tell: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Plan:
-    """Plan the cases of which a run selects some; `tell` is told how many of the specs are planned. Errors: SpecError."""
+    """Plan the cases of which a run selects some; `tell` is called with the number of planned specs. Errors: SpecError."""
     return expand(specs, queries, everything=chosen == "all", thorough=chosen == "thorough", tell=tell)
 
 

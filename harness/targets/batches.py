@@ -13,7 +13,7 @@ from harness.worker.worker import encode_elements
 _CASES = 512
 _BYTES = 4 << 20
 FAKE = "FakeExecutionProvider"
-"""The only provider that is told which cases it runs: it has to act out their outcomes."""
+"""The only provider whose requests name their cases: it has to act out their outcomes."""
 _KIND = (
     *("optimization", "in_place", "inputs", "outputs", "tested", "patterns"),
     *("disabled", "maps", "optionals", "deployed"),
@@ -79,8 +79,10 @@ def encode_batch(groups: Sequence[GraphCases], launch: Launch) -> tuple[dict[str
         described.append(group)
         first += len(cases)
     target = {name: getattr(launch, name) for name in ("provider", "provider_options", "config", "threads")}
-    told = [target | dict(zip((*_KIND, "tells_transformers"), kind, strict=True)) for kind in kinds]
-    return {"kinds": told, "units": described}, payload
+    described_kinds = [
+        target | dict(zip((*_KIND, "tells_transformers"), kind, strict=True)) for kind in kinds
+    ]
+    return {"kinds": described_kinds, "units": described}, payload
 
 
 def sent_of(graph: Graph, prepared: Prepared) -> Sent:

@@ -122,7 +122,7 @@ class Execution(NamedTuple):
     """The outcome of a case on a target. Exactly one of `outputs` and `error` is set; `ended` says how the worker
     ended, if it ended.
 
-    `nodes` is the proof of placement: None where the session never told.
+    `nodes` is the proof of placement: None where the session did not say.
     """
 
     outputs: tuple[Tensor, ...] | None

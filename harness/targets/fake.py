@@ -39,23 +39,23 @@ def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list
     """Return the outputs of a case's graph for the tensors that are fed, by name; a result with a bound as
     the value nearest to it."""
     graph = model.graph
-    told = parse(case_id)
-    operator = OPERATORS[told.operator]
+    key = parse(case_id)
+    operator = OPERATORS[key.operator]
     given = {**fed, **{proto.name: tensor_of(proto) for proto in graph.initializer}}
     node = next((node for node in graph.node if node.name == "tested"), None)
     names = (
         [value.name for value in graph.input]
         if node is None
-        else _names(node, told.operator, told.opset, given)
+        else _names(node, key.operator, key.opset, given)
     )
     inputs = {name: given[name] for name in names}
     attributes = {} if node is None else {entry.name: _value(entry) for entry in node.attribute}
     types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
     constants = {name: tensor.array for name, tensor in inputs.items() if name in operator.constants}
-    omitted = told.terms.get("omit")
+    omitted = key.terms.get("omit")
     count = len(graph.output) + (omitted.count(",") + 1 if omitted else 0)
-    variant = told.terms.get("variant")
-    call = make_call(operator, told.opset, types, attributes, constants, variant, count, omitted)
+    variant = key.terms.get("variant")
+    call = make_call(operator, key.opset, types, attributes, constants, variant, count, omitted)
     expected = operator.oracle(call, inputs, "ieee")
     return [nearest(expected[position]) for position in call.given or range(len(expected))]
 

@@ -71,14 +71,14 @@ class FrameReader:
         self._parts: list[bytes] = []
         self._held = 0
         self._needed = 0
-        self._told, self._body = _Placement(None), b""
+        self._placement, self._body = _Placement(None), b""
         self._group: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
-        self._placement = msgspec.json.Decoder(_Placement).decode
+        self._decode_placement = msgspec.json.Decoder(_Placement).decode
 
     def nodes_of(self, group: GraphCases) -> Nodes | None:
         """Return the placement of a graph, None until the worker reports it."""
-        return self._told.nodes if group is self._group else None
+        return self._placement.nodes if group is self._group else None
 
     def loaded(self, group: GraphCases) -> bool:
         """Say whether the worker has created the session of a graph."""
@@ -116,10 +116,10 @@ class FrameReader:
         try:
             group = cases[done][1]
             if kind == "P":
-                self._told, self._body, self._group = self._placement(body), bytes(body), group
+                self._placement, self._body, self._group = self._decode_placement(body), bytes(body), group
                 return ()
             if group is not self._group:
-                self._told, self._body = _Placement(None), b""
+                self._placement, self._body = _Placement(None), b""
             if kind == "R":
                 return (self._result(body, done),)
             failure = self._failure(body)
@@ -140,10 +140,10 @@ class FrameReader:
         seconds: float,
         answer: bytes | memoryview,
     ) -> Execution:
-        told, digest = self._told, blake2b(self._body, digest_size=16)
+        placed, digest = self._placement, blake2b(self._body, digest_size=16)
         digest.update(answer)
         return Execution(
-            outputs, error, stage, told.nodes, seconds, None, told.transformers, told.graph_nodes, told.graph_edges, told.fuses,
+            outputs, error, stage, placed.nodes, seconds, None, placed.transformers, placed.graph_nodes, placed.graph_edges, placed.fuses,
             digest.hexdigest(),
         )  # fmt: skip
 

@@ -32,7 +32,7 @@ def launch(
     newest).
 
     `through` names a program beside `boot.py` that is run in the worker's place, with the worker's path
-    before its other arguments; `dll` is a DirectML.dll of the user's own, which it is told as `dll=PATH`.
+    before its other arguments; `dll` is a DirectML.dll of the user's own, given as `dll=PATH`.
 
     stdin, stdout and stderr of the process are the worker's. Killing the process leaves nothing behind, and
     it ends by itself when the thread that started it ends. A release that is not there yet is fetched when
