@@ -76,6 +76,8 @@ def tensor_of(number: int, held: TensorProto | SequenceProto | Any) -> Tensor:
         if held.data_location == TensorProto.EXTERNAL:
             raise LeftOut("a tensor whose data lies in another file")
         try:
+            if min(held.dims, default=0) < 0:  # which NumPy takes for whatever fits
+                raise ValueError
             held = numpy_helper.to_array(held)
         except Exception as error:  # whatever onnx says of damaged data, which differs by release
             raise LeftOut("a tensor whose data does not fit its shape") from error

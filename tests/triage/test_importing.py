@@ -272,9 +272,12 @@ def _of_the_future(model: ModelProto) -> None:
     model.opset_import[0].version = 9999
 
 
-def _another_shape(folder: Path) -> None:
-    proto = TensorProto(name="x", data_type=TensorProto.FLOAT, dims=[3], raw_data=bytes(8))
-    (folder / "test_data_set_0" / "input_0.pb").write_bytes(proto.SerializeToString())
+def _of_extent(extent: int) -> Callable[[Path], None]:
+    def spoil(folder: Path) -> None:
+        proto = TensorProto(name="x", data_type=TensorProto.FLOAT, dims=[extent], raw_data=bytes(8))
+        (folder / "test_data_set_0" / "input_0.pb").write_bytes(proto.SerializeToString())
+
+    return spoil
 
 
 @pytest.mark.parametrize(
@@ -284,7 +287,8 @@ def _another_shape(folder: Path) -> None:
         (_no_data, "a folder that is no whole backend test: test_abs (no test_data_set_0/ beside model.onnx)"),
         (_garbled_model, "a folder that is no whole backend test: test_abs (model.onnx: damaged, or no file of ONNX)"),
         (_garbled_input, "a folder that is no whole backend test: test_abs (input_0.pb: damaged, or no file of ONNX)"),
-        (_another_shape, "a tensor whose data does not fit its shape: test_abs"),
+        (_of_extent(3), "a tensor whose data does not fit its shape: test_abs"),
+        (_of_extent(-2), "a tensor whose data does not fit its shape: test_abs"),
         (_float6, "an element type that the harness cannot feed to ONNX Runtime: test_abs (FLOAT6E2M3)"),
         (_changed(_two_nodes), "a model of several nodes: test_abs"),
         (_changed(_unknown_attribute), "an attribute that the operator does not have: test_abs (axis)"),
