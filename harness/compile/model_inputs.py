@@ -32,6 +32,18 @@ def free_dimensions(model: Model) -> list[str]:
     return list(names)
 
 
+def inner_dimensions(model: Model) -> set[str]:
+    """Return those free dimensions that are a length, a height or a width where inputs are laid out as usual: the last of two
+    or three, and those behind the second of more."""
+    inner, outer = set[str](), set[str]()
+    for value in model.inputs:
+        extents = value.type.tensor_type.shape.dim
+        first = max(1, len(extents) - 1) if len(extents) < 4 else 2
+        for n, extent in enumerate(extents):
+            (inner if n >= first else outer).add(extent.dim_param or f"{value.name}[{n}]")
+    return inner - outer
+
+
 class ModelInputs:
     """Reads or draws the inputs of a model; `drawn` are the names of the drawn inputs, `sizes` the free
     dimensions by name."""

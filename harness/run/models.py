@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.compile.model_inputs import ModelInputs, free_dimensions
+from harness.compile.model_inputs import ModelInputs, free_dimensions, inner_dimensions
 from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError, naming
@@ -47,6 +47,10 @@ from harness.targets.windows.releases import release_for_level, usable_levels
 SPECS, REPORT = "specs", "model.json"
 _NO_KERNEL = ("is not a registered function/op", "Could not find an implementation")
 """What ONNX Runtime says of an operator that no size of an input helps."""
+_ENDED = ("ended the process", "was given up")
+_SET_OTHERS = "set others with --dim NAME=N, or give inputs with --data"
+_SIZES = (64, 224, 320, 640)
+"""Lengths, heights and widths that are tried where a model does not run with 1: windows and pictures of usual sizes."""
 
 
 class ModelInput(NamedTuple):
@@ -85,23 +89,41 @@ def take_apart(
     tell: Callable[[str, int, int], None],
     timeout: float,
 ) -> TakenApart:
-    """Record models and write their distinct calls as specs into a folder; `timeout` is that of a part of a model,
-    in seconds. Errors: UsageError, NothingRan."""
+    """Record models and write their distinct calls as specs into a folder; `timeout` is that of a part of a model, in
+    seconds. Where no model runs with 1 for each free dimension, others are tried. Errors: UsageError, NothingRan."""
     models = [read_model(path) for path in paths]
-    dimensions = {model.path: free_dimensions(model) for model in models}
-    known = dict.fromkeys(name for names in dimensions.values() for name in names)
+    known = dict.fromkeys(name for model in models for name in free_dimensions(model))
     if unknown := given.sizes.keys() - known:
         there = ", ".join(known) or "none: every extent is a number"
         raise UsageError(
             f"{', '.join(map(str, paths))}: no free dimension is named {min(unknown)!r}; there are: {there}"
         )
+    try:
+        return _taken_apart(models, given, folder, tell, timeout)
+    except NothingRan as error:
+        if any(words in str(error) for words in _ENDED) or _SET_OTHERS not in str(error):
+            raise
+        inner = set[str]().union(*map(inner_dimensions, models)) - given.sizes.keys()
+        for size in _SIZES if inner and given.data is None else ():
+            with suppress(NothingRan, UsageError):
+                sizes = {**dict.fromkeys(inner, size), **given.sizes}
+                return _taken_apart(models, given._replace(sizes=sizes), folder, tell, timeout)
+        raise
+
+
+def _taken_apart(
+    models: Sequence[Model],
+    given: ModelInput,
+    folder: Path,
+    tell: Callable[[str, int, int], None],
+    timeout: float,
+) -> TakenApart:
     calls = ModelCalls()
     found = TakenApart([], [], [], [], {}, [])
     pool, _ = open_pool(parse_target("cpu"), jobs=1, timeout=timeout)
     try:
         for model in models:
-            own = {name: size for name, size in given.sizes.items() if name in dimensions[model.path]}
-            inputs = ModelInputs(model, own, given.seed)
+            inputs = ModelInputs(model, given.sizes, given.seed)
             fed = inputs.tensors(given.data)
             found.drawn.extend(inputs.drawn)
             found.sizes.update(inputs.sizes)
@@ -118,7 +140,7 @@ def take_apart(
     if not found.models:
         raise NothingRan(found.ended[0])
     found.calls.extend(calls.all)
-    calls.write(folder, f"The calls of {', '.join(path.name for path in paths)}")
+    calls.write(folder, f"The calls of {', '.join(model.path.name for model in models)}")
     return found
 
 
@@ -127,7 +149,7 @@ def _hint(error: NothingRan, sizes: Mapping[str, int]) -> str:
     if not sizes or any(words in str(error) for words in _NO_KERNEL):
         return ""
     free = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return f"; free dimensions were {free}: set others with --dim NAME=N, or give inputs with --data"
+    return f"; free dimensions were {free}: {_SET_OTHERS}"
 
 
 def _resized(model: Model, sizes: Mapping[str, int], given: ModelInput) -> dict[str, Tensor] | None:

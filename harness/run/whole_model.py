@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
@@ -238,7 +239,7 @@ class WholeModel:
         self, pool: WorkerPool, model: Model, fed: Mapping[str, Tensor], off: Sequence[Tensor]
     ) -> float:
         """Return the change of the outputs by a rounding of every weight and input, at least one rounding of
-        their own."""
+        their own; no more than that where their shapes change, or what is finite."""
         generator = np.random.default_rng(self._asked.seed)
         rounded = {name: _rounded(each, generator) for name, each in model.weights.items()}
         done = execute(
@@ -248,7 +249,8 @@ class WholeModel:
             model.path.name,
         )
         least = max((_epsilon(each.dtype) for each in off), default=0.0)
-        return max(least, 0.0 if done.outputs is None else min(apart(done.outputs, off), ENDLESS))
+        moved = math.inf if done.outputs is None else apart(done.outputs, off)
+        return max(least, moved) if math.isfinite(moved) else least
 
     def _culprit(
         self,
@@ -283,10 +285,11 @@ def _epsilon(dtype: str) -> float:
 
 
 def _rounded(tensor: Tensor, generator: np.random.Generator) -> Tensor:
-    """Return a tensor whose elements are each moved by at most one rounding of its type."""
+    """Return a tensor whose elements are each moved by at most one rounding of its type, but for whole numbers, which
+    may be exponents or limits: a negative number to the power of 2.0000002 is NaN."""
     if tensor.dtype not in FORMATS or not 0 < tensor.array.size <= _ROUNDED:
         return tensor
     values = decode(tensor.dtype, tensor.array)
     signs = generator.integers(0, 2, tensor.array.shape) * 2 - 1
-    moved = values * (1 + signs * 2 * _epsilon(tensor.dtype))
-    return Tensor(tensor.dtype, encode(tensor.dtype, np.asarray(moved)))
+    moved = np.where(values == np.rint(values), values, values * (1 + signs * 2 * _epsilon(tensor.dtype)))
+    return Tensor(tensor.dtype, encode(tensor.dtype, moved))

@@ -48,6 +48,11 @@ def report(folder: str) -> dict[str, Any]:
     return found
 
 
+def report_of(model: str) -> dict[str, Any]:
+    judged(model)
+    return report("out")
+
+
 def relu(*shape: int | str) -> ModelProto:
     b = Builder()
     b.node("Relu", ["x"], "y")
@@ -661,6 +666,24 @@ def test_a_negative_extent_is_a_free_dimension() -> None:
     assert ModelInputs(model, {"x[0]": 4}, 0).tensors(None)["x"].array.shape == (4, 3)
     np.savez("given.npz", x=np.ones((5, 3), "f4"))
     assert ModelInputs(model, {}, 0).tensors(Path("given.npz"))["x"].array.shape == (5, 3)
+
+
+def test_lengths_are_tried_where_a_model_does_not_run_with_one() -> None:
+    """The last of two dimensions is a length, the first a batch; a size that is given is the one that is run."""
+    b = Builder()
+    b.node("Pad", ["x", b.weight("pads", np.array([0, 8, 0, 8]))], "y", mode="reflect")
+    model = saved(b.model([value("x", FLOAT, "batch", "samples")], [value("y", FLOAT, "batch", None)]))
+    assert report_of(model)["sizes"] == {"batch": 1, "samples": 64}
+    said = complaint(refused(model, "-t", "cpu", "--dim", "samples=2"))
+    assert "free dimensions were batch=1, samples=2: set others with --dim NAME=N" in said
+
+
+def test_an_exponent_is_no_weight_that_rounding_moves() -> None:
+    b = Builder()
+    b.node("Sub", ["x", b.weight("mean", np.float32(0.3))], "centred")
+    b.node("Pow", ["centred", b.weight("two", np.float32(2))], "y")
+    whole = report_of(saved(b.model([value("x", FLOAT, 3, 40)], [value("y", FLOAT, 3, 40)])))["whole"]
+    assert all(0 < each["noise"] < 1e-5 for each in whole)
 
 
 @pytest.mark.slow
