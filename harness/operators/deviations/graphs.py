@@ -42,13 +42,21 @@ changed(
     ),
 )
 
+
+def _low_or_zero(asked: Deviating) -> float:
+    return max(0, asked.call.parameter("low") if "low" in asked.call.parameter("operands") else 0)
+
+
 # Clip(Relu(X), min, M) in place of Clip(X, min, Relu(M)).
 changed(
     "number_rectified_for_its_limit",
     activation="Identity",
     operands=("X", "low", "rectified"),
-    low=lambda asked: max(0, asked.call.parameter("low") if "low" in asked.call.parameter("operands") else 0),
+    low=_low_or_zero,
 )
+
+# So too, of an M below min and a Clip that gives min there.
+changed("min_above_max_of_zero_or_more", operands=("X", "low", "low"), low=_low_or_zero)
 
 # Resize to the sizes, whatever ratio they give.
 changed("ratio_of_the_sizes", policy="")
