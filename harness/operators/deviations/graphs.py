@@ -11,8 +11,9 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Exact, Expected
+from harness.model.float_formats import FORMATS
 from harness.operators import OPERATORS
-from harness.operators.deviations.base import Deviating, changed, deviation, moved
+from harness.operators.deviations.base import Deviating, changed, deviation, moved, overflowing
 from harness.operators.deviations.pooling import up_to_the_padding_on_the_left
 from harness.operators.elements import displaced
 from harness.operators.pooling.windows import Window
@@ -78,6 +79,18 @@ def later_statistics_for_parameters(asked: Deviating) -> tuple[Expected, ...]:
     assert isinstance(normal, Approx)
     digits = 2.0 ** (-48 if normal.dtype == "float64" else -19)
     return Approx(normal.dtype, normal.value, normal.bound + digits * (np.abs(normal.value) + 1)), *others
+
+
+@deviation
+def inner_values_of_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """Numbers of float16 between nodes are float32, and only the output is rounded."""
+    half, *others = asked.formula()
+    wide, *_ = asked.formula(inputs=asked.converted("float32"), U="float32")
+    assert isinstance(half, Approx)
+    assert isinstance(wide, Approx)
+    form = FORMATS[half.dtype]
+    found = Approx(half.dtype, wide.value, wide.bound + form.spacing(wide.value) / 2)
+    return overflowing(found, form, half.dtype), *others
 
 
 # Pad with the number of another Pad.
