@@ -386,6 +386,7 @@ _CAST = {"TO_FLOAT": "float32", "TO_INT64": "int64", "TO_STRING": "string"}
 _COLUMNS = (
     Chosen("in_range", lambda raw, n: raw % n["C"]),
     Chosen("beyond", lambda raw, n: raw % 3 + n["C"], "indices within the last dimension"),
+    Chosen("below", lambda raw, n: -1 - raw % (2 * n["C"]), "indices within the last dimension"),
 )
 
 
