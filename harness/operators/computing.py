@@ -44,18 +44,19 @@ def lengths(kind: str, raw: Array, most: int) -> Array:
     return np.asarray(found)
 
 
-OFFSET, NEAR_ONE, FAR = _ADDED = value_kinds("offset", "near_one", "far")
+OFFSET, NEAR_ONE, FAR, WIDE = _ADDED = value_kinds("offset", "near_one", "far", "wide")
 """offset: near 1000, at most 4 off in halves (integers: near 100), so that a mean is far greater than the
 deviation and an exponential overflows; near_one: of both signs, a few 128ths off 1, so that a product of many
 neither overflows nor vanishes (integers: 1 and -1); far: near 4096, at most a half off in sixteenths, so that
-float32 has no difference between the mean of the squares and the square of the mean (integers: as offset)."""
+float32 has no difference between the mean of the squares and the square of the mean (integers: as offset); wide: of both
+signs, up to 1024 in steps of 8, so that float16 does not hold the mean of their squares (integers: as offset)."""
 
 
 class Conditioned(Computing):
     """Operators whose precision depends on how elements lie to each other."""
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """The usual ones, and the three above."""
+        """The usual ones, and those above."""
         usual = super().kinds(operator, name)
         return (*usual, *_ADDED) if usual and name not in self.own else usual
 
@@ -76,6 +77,8 @@ class Conditioned(Computing):
         if kind != NEAR_ONE.name:
             steps, (about, parts) = raw % 17 - 8.0, (1000, 2) if kind == OFFSET.name else (4096, 16)
             chosen: Array = about + steps / parts if entry.is_float else 100 + steps
+            if kind == WIDE.name and entry.is_float:
+                chosen = 8 * (raw % 257 - 128.0)
         else:
             sign = 1.0 - 2.0 * (raw >> 16 & 1)
             if dtype.startswith("u"):

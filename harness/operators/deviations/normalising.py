@@ -13,7 +13,7 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, nearest
 from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
-from harness.operators.bounded import Bounded, arithmetic, converted, either, exp, log, number, sqrt
+from harness.operators.bounded import Bounded, arithmetic, converted, either, exp, log, number, sqrt, where
 from harness.operators.deviations.base import Deviating, changed, deviation, low_bits, replaced, settled
 from harness.operators.formulas import bounded
 from harness.operators.products.convolving import TRANSPOSED
@@ -120,9 +120,12 @@ def epsilon_within_the_norm(asked: Deviating) -> tuple[Expected, ...]:
 changed("over_2_to_the_32_channels", size=1, alpha=0.0)
 
 
+_LARGEST = float(np.finfo(np.float16).max)
+
+
 @deviation
 def about_a_mean_in_float16(asked: Deviating) -> tuple[Expected, ...]:
-    """LayerNormalization: the mean is cut to FLOAT16, and the variance is that about this mean."""
+    """LayerNormalization: the mean is cut to FLOAT16, and the variance is that about this mean, 65504 at the most."""
     x, scale, *bias = _numbers(asked)
     if x.arithmetic.form.dtype != "float16":
         raise Undefined("another type than FLOAT16")
@@ -131,7 +134,9 @@ def about_a_mean_in_float16(asked: Deviating) -> tuple[Expected, ...]:
 
     def about(mean: Bounded) -> Bounded:
         d = wide - mean
-        inverse = 1.0 / sqrt((d * d).mean(over, keepdims=True) + asked.call.parameter("epsilon"))
+        variance = (d * d).mean(over, keepdims=True)
+        held = where(variance.value > _LARGEST, np.full(variance.shape, _LARGEST), variance)
+        inverse = 1.0 / sqrt(held + asked.call.parameter("epsilon"))
         found = converted(d * inverse, "float16") * scale
         return found + bias[0] if bias else found
 
