@@ -80,7 +80,10 @@ def main() -> None:
     except HarnessError as error:
         fail(str(error), error.exit_code)
     except click.ClickException as error:
-        error.show()
+        try:
+            error.show()
+        except OSError:
+            nowhere(sys.stderr)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error.__cause__, EOFError):  # click takes it for Ctrl-D; here a module was cut off

@@ -29,6 +29,10 @@ class Seconds(click.FloatRange):
         return seconds
 
 
+_URL = re.compile(r"[A-Za-z][\w+.:-]+://")
+"""One letter is a drive of Windows and no scheme."""
+
+
 class NamedPath(click.Path):
     """A path that names something: the empty text, which a script's unset variable leaves, is not the current
     folder."""
@@ -40,15 +44,17 @@ class NamedPath(click.Path):
         """Return the Path."""
         if not str(value):
             self.fail("the path is empty; write . for the current folder", param, ctx)
+        if _URL.match(str(value)):
+            self.fail(f"{value} is a URL, and only paths are possible here; copy what it names", param, ctx)
         return super().convert(value, param, ctx)
 
 
 class RunsPath(NamedPath):
-    """A path of runs, or the URL of runs in a store, which stays a text. One letter is a drive of Windows and no scheme."""
+    """A path of runs, or the URL of runs in a store, which stays a text."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the Path, or the URL."""
-        return value if re.match(r"[A-Za-z][\w+.:-]+://", str(value)) else super().convert(value, param, ctx)
+        return value if _URL.match(str(value)) else super().convert(value, param, ctx)
 
 
 SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")

@@ -22,7 +22,7 @@ from types import ModuleType
 
 from harness.model import signatures
 from harness.model.errors import UsageError, naming
-from harness.operators.base import Operator
+from harness.operators.base import Family, Operator
 
 VARIABLE = "HARNESS_OPERATORS"
 CLASSES = (
@@ -63,12 +63,18 @@ def modules() -> Iterator[str]:
 
 
 def operators_of(module: ModuleType) -> dict[str, Operator]:
-    """Return the operators that a module defines, by name. Errors: TypeError for an object that is no Operator."""
+    """Return the operators that a module defines, by name. Errors: TypeError for an object that is no Operator, or whose name
+    or family is of another type."""
     one: Operator | None = getattr(module, "OPERATOR", None)
     found = (*getattr(module, "OPERATORS", ()), *([one] if one is not None else []))
     for each in found:
         if not isinstance(each, Operator):
             raise TypeError(f"expected an Operator, not {each!r}")
+        for part, type_ in (("name", str), ("family", Family)):
+            if not isinstance(getattr(each, part), type_):
+                raise TypeError(
+                    f"Operator {each.name!r}: {part} should be a {type_.__name__}, not {getattr(each, part)!r}"
+                )
     return {operator.name: operator for operator in found}
 
 

@@ -115,7 +115,9 @@ def _same(first: Header, other: Header, path: Path) -> None:
         ("N of --shard I/N", _of(first), _of(other)),
     ):
         if a != b:
-            raise UsageError(f"{path}:1: cannot be merged with the first run: the {what} differs")
+            raise UsageError(
+                f"{path}:1: cannot be merged with the first run: the {what} {'differ' if what == 'targets' else 'differs'}"
+            )
     if in_another_order(first, other):
         raise UsageError(
             f"{path}:1: cannot be merged with the first run: the order of the expectations differs"
@@ -167,7 +169,7 @@ def merge_runs(
                 key = blake2b(f"{result.case}|{result.target}".encode(), digest_size=10).digest()
                 if key in seen:
                     raise UsageError(
-                        f"{reader.path}: {result.case} on {result.target} is in an earlier run too: shards do not overlap"
+                        f"{reader.path}: {result.case} on {result.target} is in an earlier run too: name each shard once"
                     )
                 seen.add(key)
                 writer.add(result)

@@ -41,7 +41,7 @@ def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
         expected = operator.oracle(call, inputs, declared_by(provider))
         shapes = prepared.inferred or operator.family.output_shapes(operator, call)
         found_shapes = [each.shape for each in expected]
-    except Exception as error:  # whatever a formula raises is its error, which a result says
+    except (Exception, SystemExit) as error:  # whatever a formula raises is its error, which a result says
         if isinstance(error, Undefined) and case.validity is Validity.UNSPECIFIED:
             return None
         raise OracleError(f"{case.operator}: {type(error).__name__}: {error}") from error

@@ -788,6 +788,21 @@ def test_an_empty_path_is_no_folder(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "arguments", [("run", "-o"), ("explain",), ("compare", "run"), ("run", "--expectations")]
+)
+def test_a_url_is_no_folder(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = harness(*arguments, "s3://bucket/run")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1].endswith(
+        "s3://bucket/run is a URL, and only paths are possible here; copy what it names"
+    )
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_error_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     ended = harness("report", str(tmp_path / "no\x1b[2J\u202erun"), "--format", "markdown")
     assert ended.code == 2

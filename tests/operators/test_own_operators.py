@@ -25,7 +25,7 @@ from harness.operators.formulas import decided
 
 def absolute(X):
     if X.shape == (3,):
-        raise ValueError("not of three")
+        raise SystemExit("not of three") if X.dtype == np.int32 else ValueError("not of three")
     return X.astype(np.float64) if X.shape == (4,) else np.abs(X)[:1] if X.shape == (5,) else np.abs(X)
 
 
@@ -55,6 +55,7 @@ def test_a_folder_of_operators_is_loaded_and_what_fails_costs_its_case(tmp_path:
     }
     error = found["float32[3]"]["error"]
     assert (error["class"], error["message"]) == ("OracleError", "Abs: ValueError: not of three")
+    assert found["int32[3]"]["error"]["message"] == "Abs: SystemExit: not of three"
     assert (
         found["int32[4]"]["error"]["message"]
         == "Abs: FormulaError: the formula gives float64 where the output is int32"
@@ -139,9 +140,13 @@ UNNAMED = FORMULAS.replace('REPLACES = {"Abs"}', "")
          "own.py:1: ValueError: signature of my.A: Expected `array`, got `int` - at `$.inputs`"),
         (f'{IMPORTS}OPERATOR = Operator("my.A", Family(), decided(np.abs), signature={{"inputs": ["X: T"], "outputs": []}})',
          "own.py:1: ValueError: signature of my.A: X has the type 'T', which is neither an element type nor a key of `types`"),
+        (f'{IMPORTS}OPERATOR = Operator(5, Family(), decided(np.abs))',
+         "own.py:1: TypeError: Operator 5: name should be a str, not 5"),
+        (f'{IMPORTS}OPERATOR = Operator("my.A", None, decided(np.abs))',
+         "own.py:1: TypeError: Operator 'my.A': family should be a Family, not None"),
         ("OPERATOR = abs\n", "own.py:1: TypeError: expected an Operator, not <built-in function abs>"),
     ],
-    ids=["replaces", "syntax", "exception", "import", "exit", "no operators", "signature", "type", "no operator"],
+    ids=["replaces", "syntax", "exception", "import", "exit", "no operators", "signature", "type", "name", "family", "no operator"],
 )  # fmt: skip
 def test_what_is_wrong_with_a_module_is_its_author_s(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "own.py").write_text(text, encoding="utf-8")

@@ -198,7 +198,7 @@ def test_overlapping_runs(runs: Path, tmp_path: Path) -> None:
     ended = harness("merge", runs / "one", runs / "one", "-o", tmp_path / "merged")
     assert ended.code == 2
     assert complaint(ended).startswith(f"{runs}/one/run.jsonl: Round@22:")
-    assert complaint(ended).endswith("is in an earlier run too: shards do not overlap")
+    assert complaint(ended).endswith("is in an earlier run too: name each shard once")
     assert list((tmp_path / "merged").iterdir()) == []
 
 

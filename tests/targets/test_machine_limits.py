@@ -53,8 +53,9 @@ def test_standard_streams_that_are_closed(tmp_path: Path, closed: str) -> None:
 
 
 @posix
-def test_standard_error_that_is_full(tmp_path: Path) -> None:
-    assert shell(tmp_path, "harness list absent.yaml 2>/dev/full")[0] == 2
+@pytest.mark.parametrize("wrong", ["absent.yaml", "--no-such-option"])
+def test_standard_error_that_is_full(tmp_path: Path, wrong: str) -> None:
+    assert shell(tmp_path, f"harness list {wrong} 2>/dev/full")[0] == 2
 
 
 @posix
