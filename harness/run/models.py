@@ -94,9 +94,9 @@ def take_apart(
     models = [read_model(path) for path in paths]
     known = dict.fromkeys(name for model in models for name in free_dimensions(model))
     if unknown := given.sizes.keys() - known:
-        there = ", ".join(known) or "none: every extent is a number"
+        there = f"there are: {', '.join(known)}" if known else "every extent is a number"
         raise UsageError(
-            f"{', '.join(map(str, paths))}: no free dimension is named {min(unknown)!r}; there are: {there}"
+            f"{', '.join(map(str, paths))}: no free dimension is named {min(unknown)!r}; {there}"
         )
     try:
         return _taken_apart(models, given, folder, tell, timeout)
