@@ -45,7 +45,7 @@ class NamedPath(click.Path):
         if not str(value):
             self.fail("the path is empty; write . for the current folder", param, ctx)
         if _URL.match(str(value)):
-            self.fail(f"{value} is a URL, and only paths are possible here; copy what it names", param, ctx)
+            self.fail(f"{value} is a URL, and this takes a path; copy the files to or from there", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -798,7 +798,7 @@ def test_a_url_is_no_folder(
     ended = harness(*arguments, "s3://bucket/run")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[-1].endswith(
-        "s3://bucket/run is a URL, and only paths are possible here; copy what it names"
+        "s3://bucket/run is a URL, and this takes a path; copy the files to or from there"
     )
     assert not list(tmp_path.iterdir())
 

@@ -419,6 +419,8 @@ def test_bad_input_is_one_line() -> None:
     ):
         ended = refused(model, "-t", "cpu", *arguments)
         assert (ended.code, wanted in complaint(ended)) == (2, True), ended.err
+    ended = refused(saved(relu(2), "fixed"), "-t", "cpu", "--dim", "n=2")
+    assert "no free dimension is named 'n'; every extent is a number" in complaint(ended)
     np.savez("given.npz", idx=np.zeros((1, 1), np.int64))
     assert "the model has no input 'idx'; it has: ids" in complaint(refused(model, "--data", "given.npz"))
     os.mkfifo("pipe")
