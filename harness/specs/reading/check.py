@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from harness.model import onnx_schemas
 from harness.model.case import Validity
+from harness.model.caseid import value_text
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.model.operator_schema import OperatorSchema
 from harness.specs.reading import literals
@@ -21,6 +22,8 @@ from harness.specs.reading.source import KeyPath, Source, shown
 from harness.specs.reading.stored import stored_array
 
 MAX_COMBINATIONS = 1 << 24
+_LETTERS = 3000
+"""Letters of an attribute in an id, which has 4096 at most."""
 _MAX_PER_TENSOR = 3
 
 
@@ -262,11 +265,14 @@ class Checks:
         if alternatives_ and given == ALL and kind != "STRING":
             return None
         try:
-            alternatives(kind, given) if alternatives_ else typed(kind, given)
+            found = alternatives(kind, given) if alternatives_ else (typed(kind, given),)
         except WrongValue as wrong:
             if alternatives_:
                 return str(wrong).replace("an integer, not", "an integer or 'all', not")
             return str(wrong)
+        letters = max((len(value_text(each)) for each in found if each is not None), default=0)
+        if alternatives_ and letters > _LETTERS:
+            return f"an id holds {_LETTERS:,} letters of an attribute, and a value has {letters:,}; write a literal case"
         return None
 
     def _dtype(
