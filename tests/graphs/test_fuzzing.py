@@ -61,7 +61,7 @@ class TestDrawing:
 
     def test_members_reach_beyond_the_sweeps(self) -> None:
         known = {case.id for case in expand(list(patterns()))}
-        found = [each for each in drawn(3, 12) if each.case.operator in PATTERNS]
+        found = [each for each in drawn(3, 36) if each.case.operator in PATTERNS]
         assert sum(each.case.id not in known for each in found) > len(found) // 2
 
     def test_of_one_pattern_each_graph_is_or_begins_with_a_member(self) -> None:
