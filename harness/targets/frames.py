@@ -121,7 +121,7 @@ class FrameReader:
             if group is not self._group:
                 self._placement, self._body = _Placement(None), b""
             if kind == "R":
-                return (self._result(body, done),)
+                return (self._result(body, done, cases[done][0]),)
             failure = self._failure(body)
         except (msgspec.MsgspecError, struct.error, IndexError, KeyError, ValueError) as error:
             raise GarbledError(str(error)) from error
@@ -147,10 +147,16 @@ class FrameReader:
             digest.hexdigest(),
         )  # fmt: skip
 
-    def _result(self, body: memoryview, done: int) -> Execution:
+    def _result(self, body: memoryview, done: int, prepared: Prepared) -> Execution:
+        """Return what an R frame says; without its outputs where the answer is the one that is kept."""
         number, seconds, count = RESULT.unpack_from(body)
         if number != done:
             raise GarbledError("an answer out of order")
+        answer = body[RESULT.size - COUNT.size :]
+        if prepared.kept is not None and prepared.kept.digest:
+            found = self._execution((), None, "compare", seconds, answer)
+            if found.digest == prepared.kept.digest:
+                return found
         outputs = []
         at = RESULT.size
         for _ in range(count):
@@ -171,7 +177,7 @@ class FrameReader:
             outputs.append(Tensor(name, array))
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        return self._execution(tuple(outputs), None, "compare", seconds, body[RESULT.size - COUNT.size :])
+        return self._execution(tuple(outputs), None, "compare", seconds, answer)
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:
