@@ -34,7 +34,7 @@ from harness.run.folders import check_vacant
 from harness.run.model_calls import TENSORS, ModelCall, ModelCalls
 from harness.run.pipeline import run
 from harness.run.probe import open_pool
-from harness.run.recording import Recording
+from harness.run.recording import InputsRefused, Recording
 from harness.run.request import Request
 from harness.run.whole_model import RecordedModel, WholeModel
 from harness.specs.cache import digests
@@ -45,10 +45,6 @@ from harness.targets.registry import parse_target
 from harness.targets.windows.releases import release_for_level, usable_levels
 
 SPECS, REPORT = "specs", "model.json"
-_NO_KERNEL = ("is not a registered function/op", "Could not find an implementation")
-"""What ONNX Runtime says of an operator that no size of an input helps."""
-_ENDED = ("ended the process", "was given up")
-_SET_OTHERS = "set others with --dim NAME=N, or give inputs with --data"
 _SIZES = (64, 224, 320, 640)
 """Lengths, heights and widths that are tried where a model does not run with 1: windows and pictures of usual sizes."""
 
@@ -71,7 +67,7 @@ class TakenApart(NamedTuple):
     nodes: list[ModelNode]
     drawn: list[str]
     sizes: dict[str, int]
-    ended: list[str]
+    ended: list[NothingRan]
 
     def without_a_formula(self) -> NothingRan | None:
         """Return the error of models of which no call has a case."""
@@ -100,9 +96,7 @@ def take_apart(
         )
     try:
         return _taken_apart(models, given, folder, tell, timeout)
-    except NothingRan as error:
-        if any(words in str(error) for words in _ENDED) or _SET_OTHERS not in str(error):
-            raise
+    except InputsRefused:
         inner = set[str]().union(*map(inner_dimensions, models)) - given.sizes.keys()
         for size in _SIZES if inner and given.data is None else ():
             with suppress(NothingRan, UsageError):
@@ -131,25 +125,25 @@ def _taken_apart(
             recording = Recording(model, pool, lambda done, total: tell(RECORDING, done, total))
             try:
                 recorded = _record(recording, found, calls, model, fed, prefix)
+            except InputsRefused as error:
+                found.ended.append(InputsRefused(f"{error}{_hint(inputs.sizes)}"))
             except NothingRan as error:
-                found.ended.append(f"{error}{_hint(error, inputs.sizes)}")
+                found.ended.append(error)
             else:
                 found.models.append(recorded._replace(resized=_resized(model, inputs.sizes, given)))
     finally:
         pool.close()
     if not found.models:
-        raise NothingRan(found.ended[0])
+        raise found.ended[0]
     found.calls.extend(calls.all)
     calls.write(folder, f"The calls of {', '.join(model.path.name for model in models)}")
     return found
 
 
-def _hint(error: NothingRan, sizes: Mapping[str, int]) -> str:
+def _hint(sizes: Mapping[str, int]) -> str:
     """Say which sizes of free dimensions may be at fault."""
-    if not sizes or any(words in str(error) for words in _NO_KERNEL):
-        return ""
     free = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return f"; free dimensions were {free}: {_SET_OTHERS}"
+    return free and f"; free dimensions were {free}: set others with --dim NAME=N, or give inputs with --data"
 
 
 def _resized(model: Model, sizes: Mapping[str, int], given: ModelInput) -> dict[str, Tensor] | None:
@@ -231,7 +225,7 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         whole=tuple(whole.runs),
         regions=tuple(RegionRow(each.case, tuple(each.places), each.made) for each in regions),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
-        ended=tuple(found.ended),
+        ended=tuple(map(str, found.ended)),
         remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
         releases={level: release_for_level(level).onnxruntime for level in usable_levels()},
         known=tuple(_known(asked, reader.header, found.calls, results)),

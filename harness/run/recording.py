@@ -23,6 +23,8 @@ from harness.targets.pool import WorkerPool
 
 _LONG = 800
 """Letters of an error of ONNX Runtime, which repeats names of the model whole."""
+_NO_KERNEL = ("is not a registered function/op", "Could not find an implementation")
+"""What ONNX Runtime says of an operator that no size of an input helps."""
 _KEPT = 1 << 30
 """Bytes of values that are kept to the end."""
 
@@ -54,6 +56,10 @@ def executed(
     units = iter([GraphCases(graph, prepared)])
     with closing(pool.run(units, keep=True)) as answers:
         return [execution for _, _, execution in answers]
+
+
+class InputsRefused(NothingRan):
+    """A part of a model does not run with its inputs; with others it may."""
 
 
 class Recording:
@@ -142,7 +148,8 @@ class Recording:
                 done.ended or "", done.error.class_
             )
             said = shown(done.error.message.strip(), _LONG)
-            raise NothingRan(
+            refused = done.ended is None and not any(words in said for words in _NO_KERNEL)
+            raise (InputsRefused if refused else NothingRan)(
                 f"{self._model.path}: {where} does not run on the CPU: {what}{': ' if said else ''}{said}"
             )
         return dict(zip(part.gives, done.outputs, strict=True))
