@@ -46,11 +46,11 @@ def table() -> Iterator[str]:
             usages = [usage_of([*command, "-o", f"{folder}/run"], environment) for _ in range(2)]
             first, second = (usage.ru_utime + usage.ru_stime for usage in usages)
             results = sum(1 for _ in RunReader(Path(folder) / "run"))
-            told = subprocess.run(
+            printed = subprocess.run(
                 [sys.executable, "-m", "benchmarks.classes"],
                 check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment},
             ).stdout.split()  # fmt: skip
-        cases, bare = int(told[0]), float(told[1])
+        cases, bare = int(printed[0]), float(printed[1])
         all_results, all_used, all_bare = all_results + results, all_used + second, all_bare + bare
         yield (
             f"| {name} | {results:,} | {cases:,} | {bare / cases * 1e6:,.0f} | {first / results * 1e6:,.0f} | "
