@@ -90,7 +90,8 @@ def _collected() -> dict[str, Operator]:
             own, replaced = operators_of(module), set(getattr(module, "REPLACES", ()))
             _register(own)
         except (Exception, SystemExit) as error:  # whatever a module of the user raises is the user's
-            raise UsageError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
+            said = " ".join(str(error).split())
+            raise UsageError(f"{_place(error, path)}: {type(error).__name__}: {said}") from error
         for name in own:
             if name in places and not (places[name] == "the harness" and name in replaced):
                 how = (

@@ -135,6 +135,7 @@ UNNAMED = FORMULAS.replace('REPLACES = {"Abs"}', "")
         (f"{IMPORTS}\n\n{'x' * 3} = 1 / 0\n", "own.py:9: ZeroDivisionError: division by zero"),
         ("\nimport no_such_module\n", "own.py:2: ModuleNotFoundError: No module named 'no_such_module'"),
         ("def f():\n    raise SystemExit(0)\n\n\nf()\n", "own.py:2: SystemExit: 0"),
+        ('raise ValueError("one\\ntwo")\n', "own.py:1: ValueError: one two"),
         ("OPERATORS = (abs,)\n", "own.py:1: TypeError: expected an Operator, not <built-in function abs>"),
         (f'{IMPORTS}OPERATOR = Operator("my.A", Family(), decided(np.abs), signature={{"inputs": 3}})',
          "own.py:1: ValueError: signature of my.A: Expected `array`, got `int` - at `$.inputs`"),
@@ -146,7 +147,7 @@ UNNAMED = FORMULAS.replace('REPLACES = {"Abs"}', "")
          "own.py:1: TypeError: Operator 'my.A': family should be a Family, not None"),
         ("OPERATOR = abs\n", "own.py:1: TypeError: expected an Operator, not <built-in function abs>"),
     ],
-    ids=["replaces", "syntax", "exception", "import", "exit", "no operators", "signature", "type", "name", "family", "no operator"],
+    ids=["replaces", "syntax", "exception", "import", "exit", "two lines", "no operators", "signature", "type", "name", "family", "no operator"],
 )  # fmt: skip
 def test_what_is_wrong_with_a_module_is_its_author_s(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "own.py").write_text(text, encoding="utf-8")
