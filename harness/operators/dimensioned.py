@@ -18,7 +18,7 @@ from harness.operators.computing import Conditioned
 Dimensions = dict[str, Any]
 """Extents by name; under `...` the leading dimensions; attributes of integers, and scalars that decide shapes, by their
 names; under `inputs` the names of the inputs that are present."""
-_OTHER = ("deeper", "second", "third")
+_OTHER = ("deeper", "second", "third", "fourth")
 
 
 class Chosen(NamedTuple):
@@ -45,7 +45,7 @@ class Dimensioned(Conditioned):
     `chosen` has the kinds of values that an input alone has, `types` the element types of the outputs that no type
     parameter tells.
 
-    In a sweep `shape:` of a further input is by default the first alternative, or the `second` or `third`; a mapping
+    In a sweep `shape:` of a further input is by default the first alternative, or the `second`, `third` or `fourth`; a mapping
     gives extents by name; `unlike` has one more in the last dimension, `deeper` a leading 1 more.
     """
 
@@ -114,7 +114,7 @@ class Dimensioned(Conditioned):
         forms = self.inputs[name]
         if forms[0] == ["~"] and isinstance(relation, str):
             return related(relation, call.first.shape)
-        place = {"second": 1, "third": 2}.get(str(relation), 0)
+        place = {"second": 1, "third": 2, "fourth": 3}.get(str(relation), 0)
         if place >= len(forms):
             return None
         given = {} if isinstance(relation, str) else dict(relation)
