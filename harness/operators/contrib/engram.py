@@ -17,6 +17,7 @@ from harness.operators.bounded import sqrt as root
 from harness.operators.contrib.fused_norms import normalised
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded, decided
+from harness.operators.packed import ENDS, unlike_ends
 
 # gate = sigmoid(sign(dot) sqrt(max(|dot|, 1e-6))), dot = sum(rms(key) key_norm_scale * rms(query) query_norm_scale) / sqrt(H)
 # output = gate value; gated_value_normed = rms(output) conv_norm_scale                                    (EngramGate)
@@ -165,22 +166,6 @@ def _tokens(most: int, least: int = 0) -> tuple[Chosen, ...]:
     return (Chosen("tokens", lambda raw, _: raw % most + least),)
 
 
-_UNLIKE = "requests end one after the other, each has a token, and the last ends with the tokens"
-
-
-def _ends(raw: Array, n: Dimensions) -> Array:
-    """Return the ends of requests that are about as long."""
-    return np.arange(raw.size) * int(n["T"]) // max(1, raw.size - 1)
-
-
-ENDS = (
-    Chosen("ends", _ends),
-    Chosen("beyond", lambda raw, n: _ends(raw, n) + (np.arange(raw.size) == raw.size - 1), _UNLIKE),
-    Chosen("twice", lambda raw, n: _ends(raw, n) * (np.arange(raw.size) != 1), _UNLIKE),
-    Chosen("backwards", lambda raw, n: _ends(raw, n)[::-1], _UNLIKE),
-    Chosen("later", lambda raw, n: np.maximum(_ends(raw, n), 1), _UNLIKE),
-)
-"""Kinds of the ends of `T` packed tokens."""
 _CHOSEN = {
     "input_ids": _tokens(5),
     "past_ids": _tokens(5),
@@ -213,17 +198,10 @@ def _unfit(n: Dimensions, _call: Call) -> str | None:
     return None
 
 
-def _unfit_elements(_n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+def _unfit_elements(n: Dimensions, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
     if (inputs["vocab_sizes"].array <= 0).any():
         return "vocabularies have a size above 0"
-    ends = inputs.get("cumulative_sequence_length")
-    return None if ends is None else unlike_lengths(ends.array, len(inputs["input_ids"].array))
-
-
-def unlike_lengths(ends: Array, tokens: int) -> str | None:
-    """Return the rule that the ends of packed requests break."""
-    fit = ends.size > 1 and ends[0] == 0 and ends[-1] == tokens and (np.diff(ends.astype(np.int64)) > 0).all()
-    return None if fit else _UNLIKE
+    return unlike_ends(n, call, inputs)
 
 
 OPERATORS = (

@@ -1,7 +1,8 @@
-"""MoE and QMoE: each token goes through a few of several networks, weighted by how a router rates them."""
+"""MoE and QMoE: each token goes through a few of several networks, weighted by how a router rates them; and a router."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -14,10 +15,13 @@ from harness.operators.bounded import (
     Bounded,
     converted,
     either,
+    log,
     maximum,
     minimum,
+    number,
     sigmoid,
     take_along_axis,
+    where,
 )
 from harness.operators.contrib.block_quantised import BITS, allowed, blockwise, unpacked
 from harness.operators.dimensioned import SCALES, SMALL, Chosen, Dimensioned, Dimensions
@@ -190,7 +194,79 @@ def _cannot(n: Dimensions, call: Call) -> str | None:
 
 
 UNLIKE = (Chosen("unlike", lambda raw, _: np.argsort(np.argsort(raw, axis=-1), axis=-1) / 4.0 - 1),)
+
+
+# s = sigmoid(logits), logits = activations @ projection_weight^T where that is given; selection_scores = s + expert_bias
+# router_probs: log(max(s, 1e-20)) of the top_k experts by s + expert_bias in the topk_group groups with the greatest sums of
+# their group_topk greatest, router_sentinel elsewhere; router_weights: s                                  (MoEGroupRouter)
+def group_router(
+    logits: Bounded,
+    expert_bias: Bounded,
+    call: Call,
+    router_sentinel: float,
+    projection_weight: Any = None,
+    rating: Callable[[Bounded], Bounded] = sigmoid,
+) -> tuple[Bounded, ...]:
+    """Route by the formula above; of tokens of which rounding can choose other experts nothing is claimed."""
+    wide = converted(logits.reshape(prod(logits.shape[:-1]), logits.shape[-1]), "float32")
+    if projection_weight is not None:
+        wide = wide @ converted(projection_weight, "float32").T
+    s = rating(wide)
+    scores = s + expert_bias
+    tokens, experts = s.shape
+    groups, chosen = call.parameter("n_group"), call.parameter("topk_group")
+    size = experts // groups
+    grouped, error = scores.value.reshape(tokens, groups, size), scores.error.reshape(tokens, groups, size)
+    best = min(call.parameter("group_topk"), size)
+    rated = -np.sort(-grouped, axis=-1)[..., :best].sum(-1)
+    among, open_groups = _best(rated, error.max(-1, initial=0) * (best + 1), chosen)
+    inside = np.where(np.repeat(among, size, axis=-1), scores.value, -np.inf)
+    selected, open_experts = _best(inside, scores.error, call.parameter("top_k"))
+    probs = where(selected, log(maximum(s, 1e-20)), number(np.full(s.shape, router_sentinel), s.arithmetic))
+    unsure = (open_groups | open_experts | np.isnan(scores.value).any(-1))[:, None]
+    probs = Bounded(probs.value, np.where(unsure, np.inf, probs.error), probs.arithmetic)
+    return converted(probs, logits.arithmetic.form.dtype), scores, s
+
+
+def _best(rated: Any, error: Any, count: int) -> tuple[Any, Any]:
+    """Return where the greatest of each row are, and the rows in which another may be one of them."""
+    order = np.argsort(-rated, axis=-1, kind="stable")
+    found = np.zeros(rated.shape, bool)
+    np.put_along_axis(found, order[:, :count], True, axis=-1)
+    if count >= rated.shape[-1] or not len(rated):
+        return found, np.zeros(len(rated), bool)
+    last, other = (np.take_along_axis(rated, order[:, [n]], axis=-1)[:, 0] for n in (count - 1, count))
+    return found, ~(last - other > 4 * error.max(-1)) & np.isfinite(other)
+
+
+def _no_routes(n: Dimensions, call: Call) -> str | None:
+    experts, groups, full = n["E"], n["n_group"], call.given is not None or len(call.outputs) > 1
+    if not groups > 0 or experts % groups or not 0 < n["topk_group"] <= groups or n["group_topk"] < 1:
+        return "groups divide the experts, and of topk_group of them there are as many"
+    if not 0 < n["top_k"] <= n["topk_group"] * (experts // groups):
+        return "there are top_k experts in the groups"
+    if full and (call.given != (1, 2) or groups != 1 or experts > 512):
+        return "selection_scores and router_weights come together, without router_probs, of one group and 512 experts at most"
+    if "projection_weight" in n["inputs"] and (not full or n["F"] % 256 or not n["F"] or len(n["..."]) != 1):
+        return "a projection is of full scores, and of rows of a multiple of 256"
+    return None
+
+
 OPERATORS = (
+    Operator(
+        "com.microsoft.MoEGroupRouter",
+        Dimensioned(
+            "logits: ... F; expert_bias: E; projection_weight: E F",
+            "T E; T E; T E",
+            {
+                "T": lambda n: prod(n["..."]),
+                "E": lambda n: n["" if "projection_weight" in n["inputs"] else "F"],
+            },
+            _no_routes,
+            types=lambda _: (None, "float32", "float32"),
+        ),
+        bounded(group_router),
+    ),
     Operator(
         "com.microsoft.MoE",
         Dimensioned(

@@ -12,8 +12,9 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected
-from harness.operators.bounded import Bounded, converted, take
+from harness.operators.bounded import Bounded, converted, sigmoid, take
 from harness.operators.contrib.block_quantised import blockwise, decoded, unpacked
+from harness.operators.contrib.experts import group_router
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
 from harness.operators.deviations.base import Deviating, changed, deviation, moved, register, replaced
@@ -281,3 +282,15 @@ def filter_with_channels_last(asked: Deviating) -> tuple[Expected, ...]:
         pads=(*before[:2], *(pad + more for pad in before[2:])),
     )
     return (moved(found, lambda held: held[tuple(slice(extent) for extent in shape)]),)
+
+
+def _coarse_sigmoid(x: Bounded) -> Bounded:
+    """Return a sigmoid with an absolute error of 2**-24, which is 0 below -18."""
+    y, none = sigmoid(x), x.value < -18
+    return Bounded(
+        np.where(none, 0.0, y.value), np.where(none, 0.0, np.maximum(y.error, 2.0**-24)), y.arithmetic
+    )
+
+
+# MoEGroupRouter: the logarithms are those of a coarse sigmoid.
+replaced("routes_of_coarse_sigmoid", bounded(partial(group_router, rating=_coarse_sigmoid)))

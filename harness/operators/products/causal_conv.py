@@ -1,17 +1,21 @@
-"""CausalConvWithState: each channel's windows of past and present elements, times its own filter."""
+"""CausalConvWithState, of packed requests too: each channel's windows of past and present elements, times its own filter."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
+from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator, Relation, Shape
-from harness.operators.bounded import Bounded, concatenate, moveaxis, number, sigmoid, stack
+from harness.operators.bounded import Bounded, concatenate, moveaxis, number, pad, sigmoid, stack, swapaxes
 from harness.operators.computing import Computing
+from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
+from harness.operators.packed import ENDS, unlike_ends
 from harness.operators.pooling.windows import Window
 from harness.operators.products.convolutions import convolution
 
@@ -59,6 +63,46 @@ def causal_conv(
 def _moved(x: Bounded, last: bool) -> Bounded:
     """Return [batch, length, channels of one or more dimensions] as [batch, channels, length]."""
     return moveaxis(x.reshape(*x.shape[:2], prod(x.shape[2:])), 2, 1) if last else x
+
+
+# each request's tokens by themselves behind its initial_state; state_update: its first tokens (VarlenCausalConvWithState)
+def varlen_causal_conv(
+    input: Bounded,
+    weight: Bounded,
+    cumulative_sequence_length: Array,
+    initial_state: Bounded,
+    activation: str,
+    call: Call,
+    bias: Bounded | None = None,
+    capture_count: Array | None = None,
+) -> tuple[Bounded, ...]:
+    """Convolve by the formula above."""
+    ends = cumulative_sequence_length.tolist()
+    capacity = call.parameter("state_update_capacity")
+    outputs, states, updates = [], [], []
+    for request, (start, end) in enumerate(pairwise(ends)):
+        tokens = input[start:end].reshape(1, end - start, input.shape[1])
+        before = initial_state[request : request + 1]
+        y, state = causal_conv(swapaxes(tokens, 1, 2), weight, activation, call, bias, before)
+        outputs.append(swapaxes(y, 1, 2)[0])
+        states.append(state)
+        captured = (
+            0 if capture_count is None else min(capacity, end - start, max(0, int(capture_count[request])))
+        )
+        updates.append(pad(tokens[:, :captured], ((0, 0), (0, capacity - captured), (0, 0))))
+    return concatenate(outputs), concatenate(states), concatenate(updates)
+
+
+def _unlike_packed(n: Dimensions, call: Call) -> str | None:
+    if call.parameter("activation") not in ACTIVATIONS:
+        return "activation is none, silu or swish"
+    if n["dilation"] < 1 or n["K"] < 1:
+        return "dilation is 1 or above"
+    capacity = n["state_update_capacity"]
+    if not 0 <= capacity <= 8 or ("capture_count" in n["inputs"]) != (capacity > 0):
+        return "state_update_capacity is at most 8, and with capture_count above 0"
+    dynamic = {"kernel_delta", "previous_mask"} & set(n["inputs"])
+    return "kernel_delta and previous_mask are CUDA's alone" if dynamic else None
 
 
 class CausalConvolving(Computing):
@@ -124,7 +168,29 @@ def _state(call: Call, batch: int = 0, channels: int = 0, length: int = 0) -> Sh
     return (*((window,) if window else ()), x[0] + batch, *rows)
 
 
-OPERATORS = tuple(
-    Operator(name, CausalConvolving(), bounded(causal_conv))
-    for name in ("CausalConvWithState", "com.microsoft.CausalConvWithState")
+OPERATORS = (
+    *(
+        Operator(name, CausalConvolving(), bounded(causal_conv))
+        for name in ("CausalConvWithState", "com.microsoft.CausalConvWithState")
+    ),
+    Operator(
+        "com.microsoft.VarlenCausalConvWithState",
+        Dimensioned(
+            "input: T C; weight: C 1 K; cumulative_sequence_length: E; bias: C; initial_state: B C S; capture_count: B",
+            "T C; B C S; B U C",
+            {
+                "B": lambda n: n["E"] - 1,
+                "S": lambda n: (n["K"] - 1) * n["dilation"],
+                "U": lambda n: n["state_update_capacity"],
+            },
+            _unlike_packed,
+            {
+                "cumulative_sequence_length": ENDS,
+                "capture_count": (Chosen("tokens", lambda raw, _: raw % 11 - 1),),
+            },
+            count=2,
+            by_values=unlike_ends,
+        ),
+        bounded(varlen_causal_conv),
+    ),
 )
