@@ -20,7 +20,10 @@ from harness.model.signatures import release as signatures_release
 from harness.model.signatures import signature
 from harness.model.target_info import TargetInfo
 
-_FILE = "onnxruntime_kernels.json"
+KERNELS = "onnxruntime_kernels.json"
+RELEASES = "kernel_releases.json"
+"""Made by `python -m tools.kernel_releases`: by operator, version, type parameter and element type the first release with a
+kernel of the CPU provider, where that is later than 1.16."""
 DIRECTML_PROVIDER = "DmlExecutionProvider"
 _INDEX = "Tind"
 """ONNX's type parameter of indices; neither these nor inputs of one type alone are asked of a device, which
@@ -33,12 +36,10 @@ Registered = Literal["yes", "no", "device", "unknown"]
 class Corrections(msgspec.Struct, frozen=True):
     """What the tables do not say.
 
-    `since`: by provider, operator and version, the first release with a kernel. `device_dependent`: by
-    provider, the element types that it takes only on a device that reports them. `held_against`: operators
-    whose tables were held against newer releases, too.
+    `device_dependent`: by provider, the element types that it takes only on a device that reports them.
+    `held_against`: operators whose tables were held against newer releases, too.
     """
 
-    since: dict[str, dict[str, dict[str, str]]]
     device_dependent: dict[str, tuple[str, ...]]
     held_against: tuple[str, ...]
     notes: tuple[str, ...]
@@ -122,13 +123,13 @@ class KernelRelease(msgspec.Struct, frozen=True):
 @cache
 def release() -> KernelRelease:
     """Return which release the tables are of."""
-    return msgspec.json.decode(file_bytes(_FILE), type=KernelRelease)
+    return msgspec.json.decode(file_bytes(KERNELS), type=KernelRelease)
 
 
 @cache
 def onnx_operator(name: str) -> OnnxOperator | None:
     """Return the facts about an operator of ONNX's default domain, None for an unknown one."""
-    found = data_file(_FILE).operators.get(name)
+    found = data_file(KERNELS).operators.get(name)
     return contributed(name) if found is None else msgspec.json.decode(found, type=OnnxOperator)
 
 
@@ -182,9 +183,7 @@ def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str
         if version in kernel.versions and all(
             _has(kernel.types.get(name, (dtype,)), dtype) for name, dtype in given.items()
         ):
-            if not _reached(
-                corrections().since.get(provider, {}).get(operator, {}).get(str(version)), target.onnxruntime
-            ):
+            if provider == PROVIDERS[0] and not _there(operator, version, given, target.onnxruntime):
                 return "no"
             asked = {
                 dtype for name, dtype in given.items() if name != _INDEX and parameters.get(name) != name
@@ -193,6 +192,19 @@ def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str
     of = signatures_release() if provider == PROVIDERS[0] and signature(operator) else release().onnxruntime
     newer = not _reached_by(target.onnxruntime, of)
     return "unknown" if newer and operator not in corrections().held_against else "no"
+
+
+def _there(operator: str, version: int, given: Mapping[str, str], onnxruntime: str | None) -> bool:
+    """Say whether a release has the kernel of element types, by type parameter, that a later one has."""
+    since = _first_releases(operator).get(version, {})
+    return all(_reached(since.get(name, {}).get(dtype), onnxruntime) for name, dtype in given.items())
+
+
+@cache
+def _first_releases(operator: str) -> dict[int, dict[str, dict[str, str]]]:
+    """Return by version, type parameter and element type the first release with a kernel."""
+    raw = data_file(RELEASES).operators.get(operator)
+    return {} if raw is None else msgspec.json.decode(raw, type=dict[int, dict[str, dict[str, str]]])
 
 
 def _has(types: tuple[str, ...], dtype: str) -> bool:
@@ -227,7 +239,7 @@ def directml_operators(operator: str) -> tuple[str, ...]:
 @cache
 def registered_for(directml: str) -> tuple[str, ...]:
     """Return the operators, of any domain, for which the DirectML provider may create a DirectML operator."""
-    known = (name for name in data_file(_FILE).operators if directml in directml_operators(name))
+    known = (name for name in data_file(KERNELS).operators if directml in directml_operators(name))
     return (*known, *(name for name, other in release().others.items() if directml in other.creates))
 
 

@@ -264,9 +264,10 @@ class TargetExpectations:
         self, matching: Sequence[int], case_id: str, outcome: Outcome | None, allows: Allows, *, beyond: bool
     ) -> list[int]:
         """Return those of the matching entries that speak of the case for a reason of its own; none where a
-        refusal has a general reason that is certain, and the others hold only sometimes."""
+        refusal has a general reason that is certain, and the others hold only sometimes or expect something else."""
         found = [n for n in matching if self.entries[n].applies(outcome, allows)]
-        if outcome in WITHOUT_KERNEL and all(self.entries[n].entry.sometimes for n in found):
+        own = (self.entries[n].entry for n in found)
+        if outcome in WITHOUT_KERNEL and all(each.sometimes or each.expect is not outcome for each in own):
             general = [n for n in matching if self.entries[n].general and not self.entries[n].entry.pending]
             if any(self._speaks_in_general(n, case_id, outcome, beyond=beyond) for n in general):
                 return []
