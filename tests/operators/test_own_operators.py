@@ -147,7 +147,8 @@ UNNAMED = FORMULAS.replace('REPLACES = {"Abs"}', "")
          "own.py:1: TypeError: Operator 'my.A': family should be a Family, not None"),
         ("OPERATOR = abs\n", "own.py:1: TypeError: expected an Operator, not <built-in function abs>"),
     ],
-    ids=["replaces", "syntax", "exception", "import", "exit", "two lines", "no operators", "signature", "type", "name", "family", "no operator"],
+    ids=["replaces", "syntax", "exception", "import", "exit", "two lines", "no operators",
+         "signature", "type", "name", "family", "no operator"],
 )  # fmt: skip
 def test_what_is_wrong_with_a_module_is_its_author_s(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "own.py").write_text(text, encoding="utf-8")
