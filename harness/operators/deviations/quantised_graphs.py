@@ -106,7 +106,7 @@ def without_activation(asked: Deviating) -> tuple[Expected, ...]:
     """Relu or Clip is taken for redundant before QuantizeLinear."""
     if asked.operator.name == "ClipQuant":
         return asked.formula(limits=("x",))
-    if asked.operator.name in {"ReluQuant", "ReluOperand"}:
+    if asked.operator.name in {"ReluQuant", "ReluFewBits", "ReluOperand"}:
         return asked.formula(activation="Identity")
     return asked.formula(activation="Identity", limits=("c",))
 
@@ -208,6 +208,11 @@ changed("mean_of_squares_with_its_axis", keepdims=1)
 
 # Reshape of the shape, in place of X, to what is asked for.
 changed("shape_for_its_data", operands=("asked", "target"))
+
+
+# Attention with batches and tokens of the data in place of those that Reshape makes, and with the scale of heads of 4 elements.
+changed("tokens_before_they_are_reshaped", heads=(2, 3, 3, 2, 4))
+changed("scale_of_the_default", scale=0.5)
 
 
 # LayerNormalization of the last dimension, whatever its axis is.
