@@ -20,6 +20,9 @@ from harness.specs.graphs.operator import filled_graph
 from harness.specs.graphs.pattern import FilledGraph
 from harness.targets.execution import Graph
 
+_BESIDE = 4
+"""The version of ai.onnx.ml in a graph with nodes of it."""
+
 
 def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: tuple[Shape, ...]) -> Graph:
     """Return the graph of a case; `results` are the shapes of its outputs."""
@@ -31,7 +34,8 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
     model, optionals, dropped = lifted(model, case.options.optionals)
     fed = tuple(n for n in fed if case.inputs[n].name not in dropped)
     constant_nodes = len(graph.constants) if graph.constants_are_nodes else 0
-    operators = [node.op_type for node in model.graph.node[constant_nodes:]]
+    nodes = model.graph.node[constant_nodes:]
+    operators = [node.op_type for node in nodes]
     tested = tuple(sorted(name for name in operators if name not in UNTESTED))
     return Graph(
         *encoded(model),
@@ -43,7 +47,13 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
         tested=tested,
         optimization=case.options.optimization,
         untested=tuple(name for name in operators if name in UNTESTED),
-        functions=tuple(name for name in dict.fromkeys(tested) if operator_schema(name, case.opset).function),
+        functions=tuple(
+            dict.fromkeys(
+                node.op_type
+                for node in sorted(nodes, key=lambda node: node.op_type)
+                if node.op_type in tested and operator_schema(_named(node), case.opset).function
+            )
+        ),
         composed=True,
         optionals=optionals,
         deployed=tuple(_deployed(case, call, inputs, fed)),
@@ -97,7 +107,7 @@ def _model(
     shapes = case.options.shapes
     nodes, given = _nodes(graph, case.opset), case.inputs
     for node in nodes if case.options.left_out else ():
-        pad(node, operator_schema(node.op_type, case.opset))
+        pad(node, operator_schema(_named(node), case.opset))
     made_graph = helper.make_graph(
         nodes,
         case.operator,
@@ -122,15 +132,24 @@ def _model(
         made_graph,
         producer_name=PRODUCER,
         ir_version=IR_VERSIONS[case.opset],
-        opset_imports=[helper.make_opsetid("", case.opset)],
+        opset_imports=[
+            helper.make_opsetid("", case.opset),
+            *(helper.make_opsetid(each, _BESIDE) for each in sorted({node.domain for node in nodes} - {""})),
+        ],
     )
+
+
+def _named(node: NodeProto) -> str:
+    """Return the operator of a node with its domain."""
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 def _nodes(graph: FilledGraph, opset: int, within: str = "") -> list[NodeProto]:
     nodes = [*(_constants(graph, within) if graph.constants_are_nodes else ())]
     for made in graph.nodes:
         name = f"{within}{made.operator}_{len(nodes)}"
-        node = helper.make_node(made.operator, list(made.inputs), list(made.outputs), name)
+        domain, _, type_ = made.operator.rpartition(".")
+        node = helper.make_node(type_, list(made.inputs), list(made.outputs), name, domain=domain or None)
         attributed(node, operator_schema(made.operator, opset), made.attributes)
         node.attribute.extend(
             helper.make_attribute(key, _subgraph(each, made.operator, opset, f"{name}_{key}"))

@@ -120,12 +120,12 @@ from tests.running import complaint, harness
         (
             "operator: Add",
             "operator: com.microsoft.BiasGelu",
-            "graph.yaml:11: nodes[0].operator: graphs contain operators of ONNX's default domain; 'com.microsoft.BiasGelu' can",
+            "graph.yaml:11: nodes[0].operator: graphs contain operators of ONNX's domains; 'com.microsoft.BiasGelu' can",
         ),
         (
             "by: half}\nnodes:\n  - {operator: Add",
             "by: half, one: com.microsoft.BiasGelu}\nnodes:\n  - {operator: $one",
-            "graph.yaml:9: parameters.one: graphs contain operators of ONNX's default domain; ",
+            "graph.yaml:9: parameters.one: graphs contain operators of ONNX's domains; ",
         ),
         (
             "by: half}\n",
@@ -170,7 +170,7 @@ def test_a_level_may_name_no_operator_of_another_domain(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         planned(tmp_path, text.replace("factors:\n", "factors:\n      one: [Add, com.microsoft.BiasGelu]\n"))
     assert [problem.partition("graph.yaml:")[2] for problem in caught.value.problems] == [
-        "17: sweeps[0].factors.one: graphs contain operators of ONNX's default domain; "
+        "17: sweeps[0].factors.one: graphs contain operators of ONNX's domains; "
         "'com.microsoft.BiasGelu' can have a spec of its own"
     ]
 

@@ -27,6 +27,12 @@ def test_both_branches_take_a_captured_value_that_no_node_beside_them_takes() ->
     assert [each.name for each in model.graph.output] == ["Y", "halved_captured"]
 
 
+def test_nodes_of_machine_learning_have_their_domain() -> None:
+    model, _ = made("LabelLabel:shapes=static", "graphs/LabelLabel.yaml")
+    assert [(each.domain, each.op_type) for each in model.graph.node] == [("ai.onnx.ml", "LabelEncoder")] * 2
+    assert {each.domain: each.version for each in model.opset_import} == {"": 17, "ai.onnx.ml": 4}
+
+
 def test_an_overridable_input_is_fed_and_has_other_elements_as_an_initializer() -> None:
     model, inputs = made("ConvAdd:overridable=A", "graphs/ConvAdd.yaml")
     (default,) = (each for each in model.graph.initializer if each.name == "A")
