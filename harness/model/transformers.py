@@ -26,7 +26,7 @@ TRANSFORMERS: dict[str, str] = {
             *("CommonSubexpressionElimination", "ConstantFolding", "MatMulAddFusion", "ReshapeFusion"),
             *("FreeDimensionOverrideTransformer", "SliceConcatToSpaceToDepthFusion", "GeluFusionL1"),
             *("LayerNormFusionL1", "QDQPropagationTransformer", "WeightBiasQuantization"),
-            *("EnsureUniqueDQForNodeUnit", "WhereDummyDq", "TransposeOptimizer"),
+            *("EnsureUniqueDQForNodeUnit", "DQMatMulNBitsFusion", "WhereDummyDq", "TransposeOptimizer"),
         ),
         "basic",
     ),

@@ -15,7 +15,8 @@
 Options follow a comma: `cpu,threads=2`, `cpu,memory_limit=2000000000`, `dml,device_id=1`. `threads` is the
 number of threads of one session over which an operator may be split, on the CPU provider of any runtime
 (`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); the default is 1. `cpu,library=PATH` loads a library of custom
-operators into every session.
+operators into every session. `cpu,config.KEY=VALUE` and `dml,config.KEY=VALUE` set an entry of the session's configuration, such
+as `config.session.qdq_matmulnbits_accuracy_level=0`; ONNX Runtime ignores a key that it does not know.
 
 A plugin takes `device=N` or `device=NAME`, `option.KEY=VALUE` for each option of the provider's own, and a
 library `provider=NAME`.
@@ -34,7 +35,7 @@ from harness.model.plain_file import PlainFile
 from harness.targets import plugins, remote
 from harness.targets.plugins import Plugin
 from harness.targets.runtimes import wanted_release
-from harness.targets.target import DML_OPTIONS, PROVIDERS, Target
+from harness.targets.target import CONFIG, DML_OPTIONS, PROVIDERS, Target
 from harness.targets.windows import releases, runtime
 
 _FORMS = (
@@ -49,8 +50,8 @@ _ELSEWHERE = (
 _PLACED = ("cpu", "dml")
 _RELEASED = ("dml", "directml")
 _OPTIONS = {
-    "cpu": ("threads", "memory_limit", "library"),
-    "dml": (*DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit"),
+    "cpu": ("threads", "memory_limit", "library", f"{CONFIG}KEY"),
+    "dml": (*DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit", f"{CONFIG}KEY"),
     "directml": ("device_id", "dll", "debug"),
     "fake": ("script",),
 }
@@ -99,9 +100,12 @@ def parse_target(text: str) -> Target:
 
 
 def _option(text: str, pair: str, options: dict[str, str], allowed: Sequence[str]) -> tuple[str, str]:
-    """Add an option of a target to others, and return it; `option.KEY` stands for any option of a provider's own."""
+    """Add an option of a target to others, and return it; `option.KEY` stands for any option of a provider's own, `config.KEY`
+    for any entry of the session's configuration."""
     key, equals, value = pair.partition("=")
-    own = key.startswith(plugins.OPTION) and key != plugins.OPTION and f"{plugins.OPTION}KEY" in allowed
+    own = any(
+        key.startswith(each) and key != each and f"{each}KEY" in allowed for each in (plugins.OPTION, CONFIG)
+    )
     if not equals or not value or not (own or key in allowed) or key in options:
         known = ", ".join(f"{each}=…" for each in allowed)
         raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {known}")

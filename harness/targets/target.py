@@ -13,6 +13,8 @@ from harness.targets.plugins import Plugin
 
 DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 """Options of the DirectML provider that a target's name may set."""
+CONFIG = "config."
+"""What the option that sets an entry of the session's configuration begins with, `config.KEY=VALUE`."""
 
 
 class Target(NamedTuple):
@@ -59,9 +61,10 @@ def session_threads(target: Target) -> int:
 
 
 def session_config(target: Target) -> dict[str, str]:
-    """Return the session configuration that proves placement: what the provider does not take is an error,
-    not a quiet fallback."""
-    config = {"session.record_ep_graph_assignment_info": "1"}
+    """Return the session configuration: what the target sets, and what proves placement, by which what the provider does not
+    take is an error, not a quiet fallback."""
+    chosen = {key[len(CONFIG) :]: value for key, value in target.options.items() if key.startswith(CONFIG)}
+    config = {**chosen, "session.record_ep_graph_assignment_info": "1"}
     if session_threads(target) > 1:
         config["session.intra_op.allow_spinning"] = "0"  # idle threads sleep: what is split stays the same
     if target.provider == CPU:

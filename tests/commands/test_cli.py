@@ -174,7 +174,7 @@ class TestBadInput:
             ),
             (
                 ["-t", "cpu,threads="],
-                "target 'cpu,threads=': bad option 'threads='; allowed, each once: threads=…, memory_limit=…, library=…",
+                "target 'cpu,threads=': bad option 'threads='; allowed, each once: threads=…, memory_limit=…, library=…, config.KEY=…",
             ),
             (
                 ["-t", "directml,threads=2"],
@@ -182,7 +182,8 @@ class TestBadInput:
             ),
             (
                 ["-t", "cpu,memory_limit"],
-                "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: threads=…, memory_limit=…, library=…",
+                "target 'cpu,memory_limit': bad option 'memory_limit'; "
+                "allowed, each once: threads=…, memory_limit=…, library=…, config.KEY=…",
             ),
             (["-t", "dlm"], f"unknown target 'dlm'; did you mean 'dml'?; {TARGETS}"),
             (["-t", "cpu,dml"], "target 'cpu,dml': give each target an option of its own: -t cpu -t dml"),

@@ -66,6 +66,14 @@ def test_a_session_has_so_many_threads_and_they_work(threads: int, monkeypatch: 
     assert (sum(busy(before)) - idle > 100_000) == (threads > 1)
 
 
+def test_a_target_sets_entries_of_the_configuration_but_none_that_proves_placement() -> None:
+    given = "config.session.disable_quant_qdq=1,config.session.record_ep_graph_assignment_info=0"
+    assert session_config(parse_target(f"cpu,{given}")) == {
+        "session.disable_quant_qdq": "1",
+        "session.record_ep_graph_assignment_info": "1",
+    }
+
+
 def test_one_thread_is_the_default_and_changes_no_configuration() -> None:
     start = launch(parse_target("cpu"))
     assert start.threads == 1
