@@ -129,6 +129,16 @@ from tests.running import complaint, harness
         ),
         (
             "by: half}\n",
+            "by: {type: T, values: 1}}\n",
+            "graph.yaml:9: parameters.by: 'by' stands for tensors of a node, and should be a name or a list of names",
+        ),
+        (
+            "factors:\n",
+            "factors:\n      by: [half, 3]\n",
+            "graph.yaml:17: sweeps[0].factors.by: 'by' stands for tensors of a node, and should be a name or a list of names",
+        ),
+        (
+            "by: half}\n",
             "by: half, lone: 1}\n",
             "graph.yaml:9: parameters.lone: nothing takes '$lone': its levels would differ in name alone; remove it",
         ),

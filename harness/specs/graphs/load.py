@@ -180,6 +180,13 @@ def _operators(file: Source, spec: GraphSpec) -> Iterator[str]:
                 yield file.problem(
                     path, f"there is no parameter {name!r}", given=name, allowed=spec.parameters
                 )
+        for name in parameters_in((node.inputs, node.outputs)):
+            for place, value in _values_of(spec, name):
+                if not all(
+                    isinstance(each, str) for each in (value if isinstance(value, tuple) else (value,))
+                ):
+                    what = f"{name!r} stands for tensors of a node, and should be a name or a list of names"
+                    yield file.problem(place, what)
         for place, operator in _operators_of(spec, (*path, "operator"), node.operator):
             if "." in operator and not operator.startswith(_MACHINE_LEARNING):
                 what = f"graphs contain operators of ONNX's domains; {operator!r} can have a spec of its own"
@@ -213,12 +220,18 @@ def _operators_of(spec: GraphSpec, path: KeyPath, operator: str) -> Iterator[tup
     if not operator.startswith("$"):
         yield path, operator
         return
-    name = operator[1:]
-    for text in _texts(spec.parameters.get(name)):
-        yield ("parameters", name), text
+    for place, value in _values_of(spec, operator[1:]):
+        for text in _texts(value):
+            yield place, text
+
+
+def _values_of(spec: GraphSpec, name: str) -> Iterator[tuple[KeyPath, object]]:
+    """Yield the value of a parameter and each that a sweep gives it, and where it stands."""
+    if name in spec.parameters:
+        yield ("parameters", name), spec.parameters[name]
     for number, sweep in enumerate(spec.sweeps):
-        for text in _texts(sweep.factors.get(name)):
-            yield ("sweeps", number, "factors", name), text
+        for value in sweep.factors.get(name, ()):
+            yield ("sweeps", number, "factors", name), value
 
 
 def _fused(file: Source, spec: GraphSpec) -> Iterator[str]:
