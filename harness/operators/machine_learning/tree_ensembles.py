@@ -11,7 +11,7 @@ import numpy as np
 from harness.model.case import TensorValue
 from harness.model.dtypes import Array
 from harness.operators.base import Call, Undefined
-from harness.operators.bounded import Bounded, number
+from harness.operators.bounded import Bounded, concatenate, number
 from harness.operators.machine_learning.support_vectors import (
     POST_TRANSFORMS,
     classes_of,
@@ -117,9 +117,18 @@ def tree_ensemble_regressor(X: Bounded, n_targets: int, post_transform: str, cal
 
 
 def tree_ensemble_classifier(X: Bounded, post_transform: str, call: Call) -> tuple[Any, Bounded]:
-    """Label and score; of two classes, where each leaf has a weight of both."""
+    """Label and score; of two classes, where each leaf has a weight of both, or none has one of the second.
+
+    Weights of the first alone are then the score of the second, as in ONNX's reference implementation:
+    https://github.com/onnx/onnx/blob/main/onnx/reference/ops/aionnxml/op_tree_ensemble_classifier.py
+    """
     labels = classes_of(call, "classlabels_int64s")
-    scores = _scores(X, call, "class", len(labels))
+    given = any(call.parameter("class_ids")) or numbers_of(call, "base_values")
+    if given or len(labels) != 2 or post_transform not in ("NONE", "LOGISTIC"):
+        scores = _scores(X, call, "class", len(labels))
+    else:
+        second = _scores(X, call, "class", 1)
+        scores = concatenate([(1.0 if post_transform == "NONE" else 0.0) - second, second], 1)
     return greatest_label(scores, labels), transformed(scores, post_transform)
 
 
