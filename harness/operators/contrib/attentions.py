@@ -318,7 +318,7 @@ OPERATORS = (
                 "L": lambda n: n["L"] if "key" in n["inputs"] else n["S"],
                 "W": lambda n: 2 * n["D"] + n["V"],
                 "T": lambda n: n["past_sequence_length" if "past_sequence_length" in n else "P"] + n["L"],
-                "P": lambda n: n["P"] if "past_sequence_length" in n else n["T"] - n["L"],  # in a buffer rows may be free
+                "P": lambda n: n["P"] if "past_sequence_length" in n else n["T"] - n["L"],
                 "rows": lambda n: n["P"] if "past_sequence_length" in n else n["T"],
             },
             _past("past_key"),
