@@ -126,7 +126,11 @@ def coordinates(how: str, axis: ResizedAxis, a: Arithmetic) -> Bounded:
         divisor.numerator & (divisor.numerator - 1) == 0
         and divisor.denominator & (divisor.denominator - 1) == 0
     )
-    return exact_where(found, (narrow == found.value) & (halved or a.name in _DIVIDE))
+    # the width that half_pixel_symmetric divides by is rounded, where the scale or it is no float32
+    held = how != "half_pixel_symmetric" or all(
+        Fraction(float(np.float32(each))) == each for each in (axis.scale, axis.scale * axis.original)
+    )
+    return exact_where(found, (narrow == found.value) & (halved or (held and a.name in _DIVIDE)))
 
 
 # half_pixel            (x_resized + 0.5) / scale - 0.5
