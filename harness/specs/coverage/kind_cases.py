@@ -47,6 +47,8 @@ _BASES = 200
 _SEVERAL, _LARGE, _LONG = 3, 10_000, 50_000
 """Elements of an input whose first differs from its last; elements of which no result is computed here, and where an
 extent is long."""
+_TOGETHER = ":sweep=together"
+"""What the ids of sweeps have whose cases are no bases: with every input and attribute at once, other deviations would hide the kind's."""
 _USUAL = "float32"
 _BEYOND = (*kinds.INTEGERS, "inf", "-inf", "largest")
 """Kinds that make an output too large to compute where elements alone decide how large it is."""
@@ -78,8 +80,8 @@ class _Order:
         """What orders each, and what orders them by the fewest types, inputs and attributes."""
 
     def bases(self, *, fewest: bool = False) -> list[Witness]:
-        """Return the valid cases so far in one of the two orders of `_ranks`."""
-        valid = self.seen.valid
+        """Return the valid cases so far in one of the two orders of `_ranks`, but those of everything together."""
+        valid = [each for each in self.seen.valid if _TOGETHER not in each.case.id]
         self.keys.extend(_ranks(self.seen.operator, each) for each in valid[len(self.keys) :])
         return [valid[n] for n in sorted(range(len(valid)), key=lambda n: self.keys[n][fewest])]
 
