@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.model.case import Value
+from harness.model.case import Tensor, Value
 from harness.model.diff import compare
 from harness.model.expected import Approx, Expected, OneOf, nearest
 from harness.operators import OPERATORS
@@ -301,6 +301,17 @@ def test_attention_with_values_of_another_size_and_a_shared_buffer() -> None:
     assert isinstance(present, Approx)
     assert (present.value[0, 0, :4] == keys).all()
     assert np.isinf(present.bound[0, 0, 4]).all()
+
+
+@pytest.mark.parametrize(("keys", "broken"), [(5, False), (6, True), (10, True)])
+def test_a_mask_beside_buffers_has_the_cached_and_the_new_keys(keys: int, broken: bool) -> None:
+    name, new, buffer = "com.microsoft.MultiHeadAttention", numbers(1, 3, 4), numbers(1, 1, 7, 4)
+    floats = {"query": new, "key": new, "value": new, "past_key": buffer, "past_value": buffer}
+    integers = {"key_padding_mask": np.ones((1, keys)), "past_sequence_length": np.array([2])}
+    inputs = {key: Tensor("float32", each) for key, each in floats.items()}
+    inputs |= {key: Tensor("int32", each.astype(np.int32)) for key, each in integers.items()}
+    rule = OPERATORS[name].broken_rule(calling.call_with(name, 1, inputs, {"num_heads": 1}))
+    assert (rule is not None) == broken
 
 
 def test_attention_with_padding_and_earlier_tokens_alone() -> None:

@@ -124,6 +124,13 @@ def test_inputs_that_few_providers_take_are_in_the_cases_about_them_alone() -> N
     assert {(case.source or "").split(" ")[0] for case in given} <= {"fc3_experts_bias", "swiglu_fusion"}
 
 
+def test_a_case_of_everything_together_is_no_base() -> None:
+    together = [case for case in plan_of("Conv").cases(valid=True) if ":sweep=together" in case.id]
+    assert together
+    everything = {tuple(sorted(case.attributes)) for case in together}
+    assert not [case.id for case in generated("Conv") if tuple(sorted(case.attributes)) in everything]
+
+
 def test_where_elements_decide_how_large_an_output_is_another_input_is_larger() -> None:
     (case,) = (case for case in generated("NonZero") if "kind_after_larger" in case.id)
     found = earlier_case(case)
