@@ -18,7 +18,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.errors import UsageError, shown
 from harness.model.float_formats import encode
-from harness.operators.in_models import index_limit, passes_indices
+from harness.operators.in_models import index_limit, known_texts, passes_indices
 
 
 def free_dimensions(model: Model) -> list[str]:
@@ -41,7 +41,13 @@ def inner_dimensions(model: Model) -> set[str]:
         first = max(1, len(extents) - 1) if len(extents) < 4 else 2
         for n, extent in enumerate(extents):
             (inner if n >= first else outer).add(extent.dim_param or f"{value.name}[{n}]")
-    return inner - outer
+    return inner - outer - sums(free_dimensions(model)).keys()
+
+
+def sums(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return those names of free dimensions that are sums of others and of numbers, as `past + 1`, with their terms."""
+    terms = {name: [each.strip() for each in name.split("+")] for name in names if "+" in name}
+    return {name: of for name, of in terms.items() if all(each.isdecimal() or each in names for each in of)}
 
 
 class ModelInputs:
@@ -52,6 +58,11 @@ class ModelInputs:
         self._model = model
         self._generator = np.random.default_rng(seed)
         self.sizes: dict[str, int] = {name: sizes.get(name, 1) for name in free_dimensions(model)}
+        self.sizes |= {
+            name: sum(int(each) if each.isdecimal() else self.sizes[each] for each in terms)
+            for name, terms in sums(list(self.sizes)).items()
+            if name not in sizes
+        }
         self.drawn: list[str] = []
 
     def tensors(self, data: Path | None) -> dict[str, Tensor]:
@@ -147,7 +158,9 @@ class ModelInputs:
         if dtype.is_float:
             return Tensor(dtype.name, encode(dtype.name, self._generator.standard_normal(shape)))
         if dtype.name == "string":
-            return Tensor("string", np.full(shape, "text", object))
+            held = (each for node in self._model.graph.node for each in node.attribute)
+            texts = known_texts((each.name, each.strings) for each in held) or ["text"]
+            return Tensor("string", self._generator.choice(np.array(texts, object), shape))
         if dtype.name == "bool" or np.dtype(dtype.storage).kind == "c":
             return Tensor(dtype.name, np.ones(shape, dtype.storage))
         limit = self._limit(value.name)

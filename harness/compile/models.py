@@ -211,15 +211,20 @@ def schema_of(node: NodeProto, opset: int) -> onnx.defs.OpSchema | None:
 
 
 def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list[str]:
-    """Return the names of a node's outputs that are tensors, as far as its schema and its inputs determine; `opaque`
-    are the values known so far to be no tensors."""
+    """Return the names of a node's outputs that are tensors, as far as its schema, its graphs and its inputs determine;
+    `opaque` are the values known so far to be no tensors."""
     known = schema_of(node, opset)
     declared = known.outputs if known else ()
+    body = next(node_bodies(node), None)
+    made = (
+        body.output[-len(node.output) :] if body else ()
+    )  # a condition stands before those that the node gives
     found = []
     for number, name in enumerate(node.output):
         types = declared[min(number, len(declared) - 1)].types if declared else ()
         others = [text.startswith(_NO_TENSOR) for text in types]
-        passed_on = any(others) and not taken(node).isdisjoint(opaque)
+        tensor = number < len(made) and made[number].type.HasField("tensor_type")
+        passed_on = any(others) and not tensor and not taken(node).isdisjoint(opaque)
         if name and not passed_on and not (others and all(others)):
             found.append(name)
     return found
@@ -255,14 +260,14 @@ class Part(NamedTuple):
     gives: Sequence[str]
 
 
-def parts(graph: GraphProto, weights: Mapping[str, Tensor], opset: int) -> Iterator[Part]:
-    """Yield a graph in parts whose weights fit into memory; only tensors cross the borders of parts."""
+def parts(all_nodes: Iterable[NodeProto], weights: Mapping[str, Tensor], opset: int) -> Iterator[Part]:
+    """Yield nodes in parts whose weights fit into memory; only tensors cross the borders of parts."""
     opaque: set[str] = set()
     nodes: list[NodeProto] = []
     gives: list[str] = []
     own: set[str] = set()
     size = 0
-    for node in graph.node:
+    for node in all_nodes:
         held = {name for name in taken(node) if name in weights} - own
         grown = sum(weights[name].array.nbytes for name in held)
         if nodes and size + grown > _PART and not opaque:

@@ -3,7 +3,7 @@ that draw, and those that only make a constant."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,16 @@ CONSTANT = "Constant"
 _PASSING = frozenset(
     {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Transpose", "Expand"}
 )
+_TEXTS = ("cats_strings", "keys_strings", "pool_strings", "string_vocabulary")
+"""Attributes of texts that an operator looks for."""
+
+
+def known_texts(attributes: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return the texts that some node looks for, of the names and values of attributes."""
+    found = [
+        each.decode("utf-8", "replace") for name, texts in attributes if name in _TEXTS for each in texts
+    ]
+    return list(dict.fromkeys(found))
 
 
 def draws(operator: str, inputs: int) -> bool:
@@ -57,7 +67,8 @@ def first_body(
     if operator == "Scan" and len(given) >= attributes["num_scan_inputs"]:
         states = len(given) - attributes["num_scan_inputs"]
         axes = attributes.get("scan_input_axes") or [0] * attributes["num_scan_inputs"]
-        return "body", [*given[:states], *map(_first, given[states:], axes)]
+        firsts = [_first(scanned, axis) for scanned, axis in zip(given[states:], axes, strict=False)]
+        return None if None in firsts else ("body", [*given[:states], *firsts])
     return None
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.compile.model_inputs import ModelInputs, free_dimensions, inner_dimensions
+from harness.compile.model_inputs import ModelInputs, free_dimensions, inner_dimensions, sums
 from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError, naming
@@ -97,12 +97,23 @@ def take_apart(
     try:
         return _taken_apart(models, given, folder, tell, timeout)
     except InputsRefused:
-        inner = set[str]().union(*map(inner_dimensions, models)) - given.sizes.keys()
-        for size in _SIZES if inner and given.data is None else ():
-            with suppress(NothingRan, UsageError):
-                sizes = {**dict.fromkeys(inner, size), **given.sizes}
-                return _taken_apart(models, given._replace(sizes=sizes), folder, tell, timeout)
+        if given.data is None:
+            for sizes in _other_sizes(models, given.sizes):
+                with suppress(NothingRan, UsageError):
+                    tried = given._replace(sizes={**sizes, **given.sizes})
+                    return _taken_apart(models, tried, folder, tell, timeout)
         raise
+
+
+def _other_sizes(models: Sequence[Model], given: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Yield sizes of free dimensions for models that do not run with 1: usual ones of lengths, heights and widths, then each
+    one larger than the others, as that of a mask of what came before and what is new."""
+    inner = sorted(set[str]().union(*map(inner_dimensions, models)) - given.keys())
+    for size in _SIZES if inner else ():
+        yield dict.fromkeys(inner, size)
+    free = dict.fromkeys(name for model in models for name in free_dimensions(model))
+    for name in sorted(free.keys() - given.keys() - sums(list(free)).keys()) if len(free) > 1 else ():
+        yield {name: 2}
 
 
 def _taken_apart(
@@ -150,7 +161,8 @@ def _resized(model: Model, sizes: Mapping[str, int], given: ModelInput) -> dict[
     """Draw inputs with every free dimension one larger; None if there is none, or the inputs are given."""
     if not sizes or given.data is not None:
         return None
-    return ModelInputs(model, {name: size + 1 for name, size in sizes.items()}, given.seed).tensors(None)
+    larger = {name: size + 1 for name, size in sizes.items() if name not in sums(list(sizes))}
+    return ModelInputs(model, larger, given.seed).tensors(None)
 
 
 def _record(

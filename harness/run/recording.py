@@ -6,7 +6,7 @@ A body of If, Loop or Scan is run once more by itself, as its first iteration ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import closing
 from typing import NamedTuple
 
@@ -96,7 +96,8 @@ class Recording:
         opset = self._model.opsets.get("", 1)
         last = {name: number for number, node in enumerate(graph.node) for name in taken(node)}
         number = 0
-        for part in parts(graph, weights, opset):
+        nodes, lost = _within_reach(graph, values.keys() | weights.keys()) if prefix else (graph.node, [])
+        for part in parts(nodes, weights, opset):
             values |= self._run(part, values, weights, prefix or "the model")
             for whole in part.nodes:
                 node = without_unused(whole, used, opset)
@@ -125,6 +126,9 @@ class Recording:
                 self.outputs |= _known(self._model.outputs, values, weights)
             for key in [key for key in values if last.get(key, -1) < number]:
                 del values[key]
+        for place, node in enumerate(lost, number):
+            own = _known(node.input, values, weights)
+            yield RecordedNode(prefix + (node.name or f"{node.op_type}_{place}"), node, own, {}, frozenset())
 
     def _keep(self, values: Mapping[str, Tensor]) -> None:
         """Keep the values at hand, as long as there is room for all."""
@@ -155,6 +159,18 @@ class Recording:
         return dict(zip(part.gives, done.outputs, strict=True))
 
 
+def _within_reach(graph: GraphProto, known: Set[str]) -> tuple[list[NodeProto], list[NodeProto]]:
+    """Return the nodes of a body that follow from known values, and those that take a sequence or an optional from outside."""
+    made = {*known}
+    nodes: list[NodeProto] = []
+    lost: list[NodeProto] = []
+    for node in graph.node:
+        near = taken(node) <= made
+        made |= set(node.output) if near else set()
+        (nodes if near else lost).append(node)
+    return nodes, lost
+
+
 def _known(
     names: Iterable[str], values: Mapping[str, Tensor], weights: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
@@ -166,8 +182,8 @@ def _known(
 def first_iteration(
     node: NodeProto, values: Mapping[str, Tensor], weights: Mapping[str, Tensor]
 ) -> tuple[GraphProto, Mapping[str, Tensor]] | None:
-    """Return the body of a node that runs, with what its inputs are first; None where one is no tensor, or where they are
-    others than those of the node, as of Scan before opset 9."""
+    """Return the body of a node that runs, with those of its first inputs that are tensors; None where they are others than
+    those of the node, as of Scan before opset 9."""
     held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     found = first_body(node.op_type, held, [values.get(key, weights.get(key)) for key in node.input])
     if found is None:
@@ -176,7 +192,7 @@ def first_iteration(
     if len(found[1]) != len(body.input):
         return None
     given = {value.name: each for value, each in zip(body.input, found[1], strict=True) if each is not None}
-    return (body, given) if len(given) == len(body.input) else None
+    return body, given
 
 
 def written(tensor: Tensor) -> str:

@@ -30,7 +30,7 @@ from harness.run.recording import execute, executed
 from harness.specs.expand import expand
 from harness.specs.reading.load import load_specs
 from harness.targets.execution import Execution, Graph
-from tests.models import FLOAT, MODELS, Builder, transformer_block, value
+from tests.models import FLOAT, INT64, MODELS, Builder, transformer_block, value
 from tests.running import Ended, complaint, harness, results_of
 from tests.sampled import one_of
 
@@ -920,6 +920,94 @@ def test_what_takes_sequences_is_not_judged() -> None:
     assert "| SplitToSequence(float32[3,2]) | 1 | gives no tensor |" in page
     assert "| ConcatFromSequence() | 1 | an input is a sequence, an optional, or made of one, and was" in page
     assert "does not support" not in ended.out
+
+
+def test_of_a_body_with_a_sequence_the_other_nodes_are_judged() -> None:
+    """A loop that collects its steps, and a branch that joins them: the branch gives the output of the model."""
+    steps = helper.make_tensor_sequence_value_info("kept", FLOAT, None)
+    body = helper.make_graph(
+        [
+            helper.make_node("Neg", ["state"], ["next"], name="/neg"),
+            helper.make_node("SequenceInsert", ["kept", "next"], ["longer"]),
+            helper.make_node("Identity", ["on"], ["stays"]),
+        ],
+        "body",
+        [value("i", INT64), value("on", TensorProto.BOOL), value("state", FLOAT, 2), steps],
+        [
+            value("stays", TensorProto.BOOL),
+            value("next", FLOAT, 2),
+            helper.make_tensor_sequence_value_info("longer", FLOAT, None),
+        ],
+    )
+    joined, first = (
+        helper.make_graph([node], "branch", [], [value(node.output[0], FLOAT, "n")])
+        for node in (
+            helper.make_node("ConcatFromSequence", ["steps"], ["joined"], axis=0),
+            helper.make_node("Identity", ["x"], ["first"]),
+        )
+    )
+    b = Builder()
+    b.node("SequenceEmpty", [], "none")
+    b.weight("trips", np.array(3))
+    b.nodes.append(helper.make_node("Loop", ["trips", "", "x", "none"], ["last", "steps"], body=body))
+    b.node("Cast", [b.weight("one", np.array(1))], "yes", to=TensorProto.BOOL)
+    b.nodes.append(helper.make_node("If", ["yes"], ["y"], then_branch=joined, else_branch=first))
+    judged(saved(b.model([value("x", FLOAT, 2)], [value("y", FLOAT, "n")])))
+    found = report("out")
+    verdicts = dict(zip((each["name"] for each in found["nodes"]), found["verdicts"]["cpu"], strict=True))
+    assert verdicts["Loop_1//neg"] == "correct"
+    assert [each["apart"] for each in found["whole"]] == [0.0] * 4
+
+
+def test_a_result_that_onnx_leaves_open_is_compared() -> None:
+    """ONNX does not say what a multinomial classifier does with scores; a right node stands beside it."""
+    b = Builder()
+    weights, labels = [0.1, 0.2, -0.3, 0.4, 0.5, 0.6], [0, 1]
+    b.node("Neg", ["x"], "minus")
+    b.nodes.append(
+        helper.make_node(
+            *("LinearClassifier", ["minus"], ["label", "p"]),
+            domain="ai.onnx.ml",
+            classlabels_ints=labels,
+            coefficients=weights,
+            intercepts=[0.1, 0.2],
+            multi_class=1,
+        )
+    )
+    model = saved(b.model([value("x", FLOAT, 2, 3)], [value("label", INT64, 2), value("p", FLOAT, 2, 2)]))
+    judged(model)
+    assert report("out")["verdicts"]["cpu"] == ["correct", "compared"]
+    assert "a result that ONNX leaves open" in Path("out/model.md").read_text(encoding="utf-8")
+
+
+def test_texts_are_those_that_a_node_looks_for() -> None:
+    b = Builder()
+    b.node("OneHotEncoder", ["x"], "y", domain="ai.onnx.ml", cats_strings=["red", "blue"], zeros=0)
+    model = saved(b.model([value("x", TensorProto.STRING, 5)], [value("y", FLOAT, 5, 2)]))
+    judged(model)
+    drawn = ModelInputs(read_model(Path(model)), {}, 0).tensors(None)["x"].array
+    assert {*drawn.tolist()} <= {"red", "blue"}
+
+
+def test_a_free_dimension_that_is_a_sum_follows_from_its_terms() -> None:
+    b = Builder()
+    b.node("Concat", ["past", "new"], "all", axis=0)
+    b.node("Add", ["all", "mask"], "y")
+    inputs = [value("past", FLOAT, "p"), value("new", FLOAT, "n"), value("mask", FLOAT, "p + n")]
+    model = saved(b.model(inputs, [value("y", FLOAT, "m")]))
+    judged(model, "--dim", "p=3")
+    found = report("out")
+    assert found["sizes"] == {"p": 3, "n": 1, "p + n": 4}
+    assert all(each["resized"] == 0.0 for each in found["whole"])
+
+
+def test_a_mask_longer_than_what_is_new_is_tried() -> None:
+    b = Builder()
+    b.node("Concat", ["past", "new"], "all", axis=0)
+    b.node("MatMul", ["all", "mask"], "y")
+    inputs = [value("past", FLOAT, "p"), value("new", FLOAT, "n"), value("mask", FLOAT, "total")]
+    judged(saved(b.model(inputs, [value("y", FLOAT)])))
+    assert report("out")["sizes"] == {"p": 1, "n": 1, "total": 2}
 
 
 def test_outputs_that_are_no_tensors_are_left_out() -> None:
