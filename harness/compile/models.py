@@ -85,6 +85,7 @@ def read_model(path: Path) -> Model:
     if proto.functions:
         from onnx import checker, inliner
 
+        _raise_opsets(proto)
         try:
             proto = inliner.inline_local_functions(proto, convert_version=True)
         except (checker.ValidationError, RuntimeError) as error:
@@ -102,6 +103,25 @@ def read_model(path: Path) -> Model:
             each.CopyFrom(tensor_proto(each.name, _weight(path, each)))
     opsets = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in proto.opset_import}
     return Model(path, proto.graph, weights, opsets, proto.ir_version, sha256(data).hexdigest())
+
+
+def _raise_opsets(proto: ModelProto) -> None:
+    """Give functions the model's opsets where these have their operators in the same versions: to convert a function, ONNX needs
+    the types of all that it takes."""
+    versions = {each.domain: each.version for each in proto.opset_import}
+    for function in proto.functions:
+        graph = GraphProto(node=function.node)
+        nodes = [node for each in (graph, *bodies(graph)) for node in each.node]
+        for each in function.opset_import:
+            own = [node for node in nodes if node.domain == each.domain]
+            version = versions.get(each.domain, each.version)
+            if all(_since(node, each.version) == _since(node, version) for node in own):
+                each.version = version
+
+
+def _since(node: NodeProto, opset: int) -> int | None:
+    schema = schema_of(node, opset)
+    return None if schema is None else schema.since_version
 
 
 def _check(path: Path, graph: GraphProto) -> None:

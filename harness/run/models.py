@@ -45,8 +45,9 @@ from harness.targets.registry import parse_target
 from harness.targets.windows.releases import release_for_level, usable_levels
 
 SPECS, REPORT = "specs", "model.json"
-_SIZES = (64, 224, 320, 640)
-"""Lengths, heights and widths that are tried where a model does not run with 1: windows and pictures of usual sizes."""
+_SIZES = (64, 224, 320, 640, 2, 4, 8, 16, 32, 128, 256, 512)
+"""Lengths, heights and widths that are tried where a model does not run with 1: windows and pictures of usual sizes, then those
+of texts that a model was traced with, of which exporters make constants."""
 
 
 class ModelInput(NamedTuple):

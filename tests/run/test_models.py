@@ -580,6 +580,26 @@ def test_functions_of_another_opset_than_the_model_are_inlined() -> None:
     assert [(each.op_type, each.domain) for each in model.graph.node] == [("Relu", "")]
 
 
+def test_functions_of_an_older_opset_with_the_same_operators_are_inlined() -> None:
+    """One within another, of whose values ONNX's converter of versions has no types."""
+    inner = helper.make_function(
+        "own", "Inner", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"])], [helper.make_opsetid("", 21)]
+    )
+    body = [helper.make_node("Inner", ["a"], ["b"], domain="own"), helper.make_node("Abs", ["b"], ["c"])]
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
+    outer = helper.make_function("own", "Outer", ["a"], ["c"], body, imports)
+    graph = helper.make_graph(
+        [helper.make_node("Outer", ["x"], ["y"], domain="own")],
+        "model",
+        [value("x", FLOAT, 2)],
+        [value("y", FLOAT, 2)],
+    )
+    imports = [helper.make_opsetid("", 22), helper.make_opsetid("own", 1)]
+    model = saved(helper.make_model(graph, functions=[inner, outer], opset_imports=imports, ir_version=10))
+    judged(model)
+    assert [call["operator"] for call in report("out")["calls"]] == ["Neg", "Abs"]
+
+
 def test_a_file_name_that_is_no_text_is_one_line() -> None:
     saved(relu(2))
     os.rename("model.onnx", b"caf\xe9.onnx")
@@ -999,6 +1019,13 @@ def test_a_free_dimension_that_is_a_sum_follows_from_its_terms() -> None:
     found = report("out")
     assert found["sizes"] == {"p": 3, "n": 1, "p + n": 4}
     assert all(each["resized"] == 0.0 for each in found["whole"])
+
+
+def test_a_length_that_a_model_was_traced_with_is_found() -> None:
+    b = Builder()
+    b.node("Reshape", ["x", b.weight("shape", np.array([8]))], "y")
+    judged(saved(b.model([value("x", FLOAT, 1, "n")], [value("y", FLOAT, 8)])))
+    assert report("out")["sizes"] == {"n": 8}
 
 
 def test_a_mask_longer_than_what_is_new_is_tried() -> None:

@@ -450,7 +450,7 @@ _OPERATORS = (
     ),
     Operator(
         "ai.onnx.ml.ArrayFeatureExtractor",
-        Dimensioned("X: ... C; Y: K", "... K", chosen={"Y": _COLUMNS}),
+        Dimensioned("X: ... C; Y: K | 1 K", "... K", chosen={"Y": _COLUMNS}),
         moved(array_feature_extractor),
         outputs=lambda call: ((*(call.first.shape[:-1] or (1,)), prod(call.shapes[-1])),),
     ),
