@@ -794,6 +794,33 @@ def blocked(*, bias: bool) -> ModelProto:
     return model
 
 
+def test_casts_that_go_with_their_rounding_are_known() -> None:
+    """As a converter to float16 writes them around a node without a kernel of float16; a wrong pool is not known."""
+    b = Builder()
+    b.node("Cast", ["x"], "half", to=TensorProto.FLOAT16)
+    b.node("MaxPool", ["half"], "pooled", kernel_shape=[2, 2])
+    b.node("Cast", ["pooled"], "y", to=FLOAT)
+    model = saved(b.model([value("x", FLOAT, 1, 3, 8, 8)], [value("y", FLOAT, 1, 3, 7, 7)]))
+    judged(model)
+    known = next(each for each in results_of(Path("out")).values() if each["operator"].startswith("Region"))
+    assert (known["outcome"], known["verdict"]) == ("mismatch", "expected")
+
+
+def test_a_sigmoid_within_a_region_loses_digits_as_known() -> None:
+    b = Builder()
+    b.node("Add", ["x", b.weight("far", np.float32(-12))], "low")
+    ends = [
+        b.weight(name, np.array([number]))
+        for name, number in (("first", 0), ("last", 2**63 - 1), ("axis", 1))
+    ]
+    b.node("Slice", ["low", *ends], "all")
+    b.node("Sigmoid", ["all"], "small")
+    b.node("Sub", ["small", "x"], "y")
+    judged(saved(b.model([value("x", FLOAT, 4, 40)], [value("y", FLOAT, 4, 40)])))
+    found = [each for each in results_of(Path("out")).values() if each["outcome"] != "pass"]
+    assert {each["operator"].startswith("RegionSliceSigmoid") for each in found} == {True, False}
+
+
 def test_activations_of_eight_bits_are_known_of_a_model_with_weights_of_four() -> None:
     judged(saved(blocked(bias=False)))
     wrong = [key for key, each in results_of(Path("out")).items() if each["outcome"] == "mismatch"]
