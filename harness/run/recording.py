@@ -23,8 +23,14 @@ from harness.targets.pool import WorkerPool
 
 _LONG = 800
 """Letters of an error of ONNX Runtime, which repeats names of the model whole."""
-_NO_KERNEL = ("is not a registered function/op", "Could not find an implementation")
-"""What ONNX Runtime says of an operator that no size of an input helps."""
+_NO_KERNEL = (
+    "is not a registered function/op",
+    "Could not find an implementation",
+    "Failed to find kernel",
+    "nvalid model",
+    "Type Error",
+)
+"""What ONNX Runtime says of an operator that it has not, or a graph that is none, which no size of an input helps."""
 _KEPT = 1 << 30
 """Bytes of values that are kept to the end."""
 
