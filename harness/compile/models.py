@@ -349,7 +349,7 @@ def single_model(
     """Return nodes as a model with the opsets of another."""
     known = dtypes or {}
     graph = helper.make_graph(
-        list(nodes),
+        [_without_shapes(node) for node in nodes],
         "part",
         [
             value_info(name, each.dtype, each.array.shape, shapes)
@@ -361,6 +361,20 @@ def single_model(
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in model.opsets.items()]
     return helper.make_model(graph, ir_version=max(model.ir_version, 4), opset_imports=imports)
+
+
+def _without_shapes(node: NodeProto) -> NodeProto:
+    """Return a node whose graphs declare no shapes of what they make: ONNX Runtime fails where an exporter wrote others."""
+    if not any(node_bodies(node)):
+        return node
+    copied = NodeProto()
+    copied.CopyFrom(node)
+    holder = GraphProto(node=[copied])
+    for value in (each for body in bodies(holder) for each in (*body.output, *body.value_info)):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    made: NodeProto = holder.node[0]
+    return made
 
 
 def whole(model: Model, optimization: str, exposed: Sequence[str] = ()) -> Graph:

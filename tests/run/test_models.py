@@ -1006,6 +1006,31 @@ def test_of_a_body_with_a_sequence_the_other_nodes_are_judged() -> None:
     assert [each["apart"] for each in found["whole"]] == [0.0] * 4
 
 
+def test_a_branch_that_declares_another_shape_than_it_makes_is_judged() -> None:
+    """ONNX Runtime runs the model where the optimizer takes the If apart, and not without optimisation."""
+
+    def branch(operator: str, inputs: list[str], name: str, *shape: int) -> Any:
+        node = helper.make_node(operator, inputs, [name], name=name)
+        return helper.make_graph([node], name, [], [value(name, FLOAT, *shape)])
+
+    b = Builder()
+    b.weight("no", np.array(False))
+    flat = branch("Reshape", ["x", b.weight("six", np.array([6]))], "flat", 6)
+    first = {"then_branch": flat, "else_branch": branch("Identity", ["x"], "kept", 2, 3)}
+    second = {
+        each: branch("Identity", ["either"], name, 6)
+        for each, name in (("then_branch", "one"), ("else_branch", "other"))
+    }
+    b.nodes.append(helper.make_node("If", ["no"], ["either"], name="first", **first))
+    b.nodes.append(helper.make_node("If", ["no"], ["y"], name="second", **second))
+    model = saved(b.model([value("x", FLOAT, 2, 3)], [value("y", FLOAT, "m", "n")]))
+    harness("model", model, "-t", "cpu", "-o", "out")
+    found = report("out")
+    levels = [(each["level"], each["error"] == "") for each in found["whole"]]
+    assert levels == [("off", False), ("basic", True), ("extended", True), ("all", True)]
+    assert found["verdicts"]["cpu"] == ["compared", "correct", "compared"]
+
+
 def test_a_result_that_onnx_leaves_open_is_compared() -> None:
     """ONNX does not say what a multinomial classifier does with scores; a right node stands beside it."""
     b = Builder()
