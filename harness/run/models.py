@@ -76,7 +76,7 @@ class TakenApart(NamedTuple):
             return None
         why = next((f"; the first {call.operator}: {call.why}" for call in self.calls), "")
         names = ", ".join(str(each.model.path) for each in self.models)
-        return NothingRan(f"{names}: no node has a formula that could judge it{why}")
+        return NothingRan(f"{names}: no node can be judged{why}")
 
 
 def take_apart(

@@ -276,7 +276,8 @@ def _from(expected: Sequence[Tensor], done: Execution) -> float:
 
 def _said(done: Execution) -> str:
     assert done.error is not None
-    what = f"ends the process ({done.ended})" if done.ended else done.error.class_
+    class_ = done.error.class_
+    what = f"ends the process ({done.ended})" if done.ended else CANNOT_BE_ASKED.get(class_, class_)
     return f"{what}: {done.error.message.strip()}"[:500]
 
 
