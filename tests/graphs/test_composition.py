@@ -61,6 +61,26 @@ def test_a_bound_moves_with_its_element() -> None:
     assert found.bound[0] > 1000 * found.bound[-1]
 
 
+def test_a_choice_by_what_is_inexact_is_either_number() -> None:
+    """exp(0) may be more than 1 where it is rounded, exp(-9) is not; the bound of what is chosen stays."""
+    found = of(
+        node("Exp", "X", "a"),
+        node("Greater", "a one", "condition"),
+        node("Where", "condition least a", "chosen"),
+        node("Expand", "chosen shape", "Y"),
+        constants={
+            "one": Tensor("float16", np.array(1, np.float16)),
+            "least": Tensor("float16", np.array(-65504, np.float16)),
+            "shape": Tensor("int64", np.array([2], np.int64)),
+        },
+        X=Tensor("float16", np.array([0.0, -9.0], np.float16)),
+    )
+    assert isinstance(found, Approx)
+    assert all(abs(each - found.value[0]) <= found.bound[0] for each in (-65504, 1))
+    assert 0 < found.bound[1] < 1e-5
+    assert np.isclose(found.value[1], np.exp(-9.0), atol=1e-5)
+
+
 def test_padding_has_no_bound() -> None:
     found = of(
         node("Exp", "X", "a"),

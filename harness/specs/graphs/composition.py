@@ -5,7 +5,7 @@ A value between nodes is a tensor, known to the bit, or `Within` a bound. What a
 from how its formula treats elements:
 
 - One that rounds takes numbers with a bound, as its own inputs would be (running error analysis).
-- One that moves elements moves each bound with its value.
+- One that moves elements moves each bound with its value, unless what chooses them is inexact as well.
 - Any other is asked at the value, at both ends of its bound, and at 0 where the bound reaches it. It is right where
   an output is monotone in each input, or turns at 0 alone: comparisons with constants, roundings, conversions,
   minima and maxima, absolute values, quantisation. Decisions
@@ -163,7 +163,8 @@ def _computed(node: GraphNode, way: _Way, given: Mapping[str, Known]) -> Iterabl
     if len(exact) == len(given):
         return operator.oracle(call, exact, way.declared)
     oracle = operator.oracle
-    if isinstance(oracle, FormulaOracle) and oracle.way == "moved":
+    inexact = {each.dtype for each in given.values() if isinstance(each, Within)}
+    if isinstance(oracle, FormulaOracle) and oracle.way == "moved" and inexact <= {*call.outputs}:
         return _moved(oracle, call, given)
     return _at_corners(operator, call, given, way.declared, way.bounds)
 
