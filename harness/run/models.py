@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -87,7 +89,7 @@ def take_apart(
     timeout: float,
 ) -> TakenApart:
     """Record models and write their distinct calls as specs into a folder; `timeout` is that of a part of a model, in
-    seconds. Where no model runs with 1 for each free dimension, others are tried. Errors: UsageError, NothingRan."""
+    seconds. Where no model runs with 1 for each free dimension, others are tried for as long. Errors: UsageError, NothingRan."""
     models = [read_model(path) for path in paths]
     known = dict.fromkeys(name for model in models for name in free_dimensions(model))
     if unknown := given.sizes.keys() - known:
@@ -99,7 +101,8 @@ def take_apart(
         return _taken_apart(models, given, folder, tell, timeout)
     except InputsRefused:
         if given.data is None:
-            for sizes in _other_sizes(models, given.sizes):
+            until = time.monotonic() + timeout
+            for sizes in takewhile(lambda _: time.monotonic() < until, _other_sizes(models, given.sizes)):
                 with suppress(NothingRan, UsageError):
                     tried = given._replace(sizes={**sizes, **given.sizes})
                     return _taken_apart(models, tried, folder, tell, timeout)
