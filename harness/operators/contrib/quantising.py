@@ -14,12 +14,12 @@ from harness.operators.quantization.quantising import Quantising, dequantize, qu
 
 
 class ScalarQuantising(Quantising):
-    """As ONNX's, but without `axis` scales are scalars."""
+    """As ONNX's, but without `axis` scales are scalars, or lists of one, as ONNX Runtime's quantiser writes them."""
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of ONNX's, and a scalar without an axis, a vector with one."""
         scale = call.shapes[1]
-        if ("axis" in call.attributes) == (scale == ()):
+        if scale != (1,) and ("axis" in call.attributes) == (scale == ()):
             return "a scalar without axis, a vector with it"
         return super().broken_rule(operator, call)
 
