@@ -89,12 +89,12 @@ changed("keys_cubic", cubic_coeff_a=-0.75)
 def far_places_lost(asked: Deviating) -> tuple[Expected, ...]:
     """GridSample: a place further away than 2^62 is taken for -1, the beginning of its axis; between two elements whose
     places the type of the grid does not tell apart both weigh 0."""
-    grid, call = asked.inputs["grid"], asked.call
+    call, (_, (name, grid)) = asked.call, asked.inputs.items()
     per_unit = (np.array(call.first.shape[:1:-1]) - call.parameter("align_corners")) / 2
     place = np.abs(values(grid) + 1.0) * per_unit
     beyond = place > 2.0**62
     moved = np.where(beyond, np.array(-1, grid.array.dtype), grid.array)
-    (found,) = asked.formula(inputs=asked.having(grid=moved))
+    (found,) = asked.formula(inputs=asked.having(**{name: moved}))
     if not isinstance(found, Approx) or "cubic" in str(call.parameter("mode")):
         return (found,)
     alike = place >= (2.0**53 if grid.dtype == "float64" else 2.0**24)

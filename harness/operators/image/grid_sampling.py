@@ -54,7 +54,7 @@ arrays of all points."""
 
 def grid_sample(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Expected, ...]:
     """Sample by the formulas above."""
-    x, grid = inputs["X"], inputs["grid"]
+    x, grid = inputs.values()
     a = arithmetic(name, "float64" if x.dtype == grid.dtype == "float64" else "float32")
     spatial = x.array.shape[2:]
     points = prod(grid.array.shape[1:-1])
@@ -202,7 +202,7 @@ class GridSampling(Computing):
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Ranks, extents, and the names of modes."""
-        x, grid, attributes = call.inputs["X"].shape, call.inputs["grid"].shape, call.attributes
+        (x, grid), attributes = call.shapes, call.attributes
         if len(x) < 3 or (call.opset < 20 and len(x) != 4):
             return "X has a batch, channels, and spatial axes, before version 20 two"
         if len(grid) != len(x) or grid[-1] != len(x) - 2 or grid[0] != x[0]:
@@ -220,7 +220,7 @@ class GridSampling(Computing):
 
     def inferred(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """[N, C, points]."""
-        return ((*call.first.shape[:2], *call.inputs["grid"].shape[1:-1]),)
+        return ((*call.first.shape[:2], *call.shapes[1][1:-1]),)
 
 
 # grid[n, h, w] = theta[n] (x_w, y_h, 1)
