@@ -12,7 +12,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.operators.base import UNKNOWN, Call, Operator
 from harness.operators.contrib.channels_last import NhwcPooling, channels_first
-from harness.operators.data_movement import padding, permuting
+from harness.operators.data_movement import gather_nd, padding, permuting
 from harness.operators.data_movement.moving import rank
 from harness.operators.data_movement.reshaping import MOVING
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
@@ -204,6 +204,7 @@ OPERATORS = (
     Operator(
         "com.microsoft.ExpandDims", MOVING, moved(expand_dims), _cannot_expand, constants={"axis": UNKNOWN}
     ),
+    Operator("com.microsoft.GatherND", gather_nd.GatherNDFamily(), moved(gather_nd.formula)),
     Operator("com.microsoft.UnfoldTensor", MOVING, moved(unfold), _cannot_unfold),
     Operator(
         "com.microsoft.Range",
