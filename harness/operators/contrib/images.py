@@ -1,4 +1,5 @@
-"""Operators on images: GridSample and CropAndResize."""
+"""Operators on images: GridSample, CropAndResize and MaxpoolWithMask."""
+# ruff: noqa: N803 - inputs have the names that ONNX Runtime gives them
 
 from __future__ import annotations
 
@@ -8,27 +9,34 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.dtypes import Array
+from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators.base import (
     UNKNOWN,
     Call,
     Operator,
+    Relation,
     Shape,
     Undefined,
+    ValueKind,
+    value_kinds,
 )
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, concatenate, number, stack
 from harness.operators.dimensioned import Chosen, Dimensioned
-from harness.operators.formulas import values
+from harness.operators.formulas import Either, decided, values, zeros_of_either_sign
 from harness.operators.image.grid_sampling import GridSampling, grid_sample
 from harness.operators.image.regions import BATCHES
 from harness.operators.image.resampling import exact_where, one_of
 from harness.operators.image.roi_pooling import Samples, interpolated
+from harness.operators.pooling.pooling import Pooling, kernel_axes, windows_of
 
 # CropAndResize: corners [y1, x1, y2, x2] are 0 at the first pixel of X and 1 at the last; of `crop` samples the first and the
 #   last lie at the corners, the others evenly between them, a single one in the middle:
 #   y_i = (y1 + i (y2 - y1) / (crop - 1)) (H - 1)
 #   Y[r, c, i, j] = X[batch_indices[r], c] interpolated at (y_i, x_j), or the pixel next to it; extrapolation_value beyond X
+# MaxpoolWithMask: the greatest element of each window whose M is not 0. Nothing is documented; maxpool_with_mask.h ends a row
+#   of a window where M is 0, and gives the lowest number where nothing is left. Masks beyond those of M's batches and channels
+#   are its masks again
 
 
 class _Sampling(GridSampling):
@@ -143,6 +151,55 @@ def _beyond_the_batch(_n: Any, call: Call, inputs: Mapping[str, Tensor]) -> str 
     return BATCHES if ((found < 0) | (found >= call.first.shape[0])).any() else None
 
 
+def masked_pool(X: Array, M: Array, call: Call) -> Either:
+    """Choose by the formula above: of elements that are shown, or of those of each row of a window before the first hidden one."""
+    masks = M.reshape(-1, *M.shape[2:])
+    masks = np.resize(masks != 0, (X.shape[0] * X.shape[1], *M.shape[2:])).reshape(X.shape)
+    taken, shown, inside = (
+        windows_of(each, call, filler)
+        for each, filler in ((X, 0), (masks, True), (np.ones(X.shape, bool), False))
+    )
+    lowest, axes = np.finfo(X.dtype).min, kernel_axes(call)
+    found: list[Any] = []
+    for kept in (shown, np.logical_and.accumulate(shown, axis=-1)):
+        left = np.where(
+            (kept & inside).any(axis=axes, keepdims=True), np.where(kept & inside, taken, -np.inf), lowest
+        )
+        chosen = left.astype(X.dtype)
+        found.append(zeros_of_either_sign(chosen.max(axis=axes), chosen, axes))
+    return Either(*(each for one in found for each in getattr(one, "choices", (one,))))
+
+
+class _Masked(Pooling):
+    """X, and 0 or another number for each of its elements, in as many batches and channels (`same`), or in one (`one`)."""
+
+    lowers: ClassVar[str | None] = None
+    own: ClassVar[Mapping[str, tuple[ValueKind, ...]]] = {
+        "M": value_kinds("prefix", "ones", "holes", "zeros")
+    }
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"M": ("same", "one", "channel", "unlike")}
+
+    def shape(self, operator: Operator, name: str, relation: Relation, call: Call) -> Shape | None:
+        """Derive the shape of M."""
+        n, c, *rest = call.first.shape
+        lead = {"one": (1, 1), "channel": (1, c)}.get(str(relation), (n, c))
+        return (*lead, *rest[:-1], rest[-1] + (relation == "unlike"))
+
+    def choose(self, kind: str, name: str, call: Call, raw: Array) -> Array:
+        """Choose masks by kind; prefix: ones up to a length of each last row."""
+        last = max(1, raw.shape[-1])
+        prefix = np.arange(raw.shape[-1]) < 1 + raw[..., :1] % last
+        found = {"prefix": prefix, "ones": raw >= 0, "holes": raw % 4 > 0, "zeros": raw < 0}[kind]
+        return np.asarray(found).astype(DTYPES["int32"].storage)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Those of pooling, and masks of another shape."""
+        x, mask = call.shapes
+        if len(mask) != len(x) or mask[2:] != x[2:] or (0 in mask[:2] and 0 not in x[:2]):
+            return "M has the spatial axes of X"
+        return super().broken_rule(operator, call)
+
+
 _CORNERS = (
     Chosen("inside", lambda raw, _: raw % 9 / 8),
     Chosen("whole", lambda raw, _: np.broadcast_to([0.0, 0.0, 1.0, 1.0], raw.shape)),
@@ -174,4 +231,5 @@ CROP = Operator(
 OPERATORS = (
     Operator("com.microsoft.GridSample", _Sampling(), grid_sample),
     CROP,
+    Operator("com.microsoft.MaxpoolWithMask", _Masked(), decided(masked_pool)),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -294,3 +295,17 @@ def _coarse_sigmoid(x: Bounded) -> Bounded:
 
 # MoEGroupRouter: the logarithms are those of a coarse sigmoid.
 replaced("routes_of_coarse_sigmoid", bounded(partial(group_router, rating=_coarse_sigmoid)))
+
+
+@deviation
+def masks_of_other_channels(asked: Deviating) -> tuple[Expected, ...]:
+    """MaxpoolWithMask: the mask of plane n begins at element n * (elements of a plane) modulo how many masks there are; of
+    two and three axes the first element of a plane is always shown; NaN and -inf are less than the lowest number."""
+    x, mask = (each.array for each in asked.inputs.values())
+    planes, size = prod(x.shape[:2]), prod(x.shape[2:])
+    starts = np.arange(planes) * size % prod(mask.shape[:2])
+    masks = mask.reshape(-1)[starts[:, None] + np.arange(size)]
+    if x.ndim > 3:
+        masks[:, :1] = 1
+    raised = np.fmax(x, np.finfo(x.dtype).min)
+    return asked.formula(inputs=asked.having(X=raised, M=masks.reshape(x.shape)))
