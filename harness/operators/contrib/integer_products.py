@@ -1,4 +1,5 @@
-"""Products of integers of 8 bits that are made real by scales: MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm."""
+"""Products of integers of 8 bits that are made real by scales: MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm; and of
+16 bits: MatMulInteger16."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ from harness.operators.base import Call, Operator, Relation, Shape, Undefined
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, maximum, minimum, number
 from harness.operators.contrib.qlinear import real, requantised, scale_of, zero_of
 from harness.operators.dimensioned import SCALES, Dimensioned
+from harness.operators.formulas import decided
 from harness.operators.products.products import Products
 from harness.operators.quantization.quantising import range_with_zero
 
 # MatMulIntegerToFloat:  Y = (A - a_zero_point) (B - b_zero_point) a_scale b_scale + bias
 # DynamicQuantizeMatMul: the same of A quantised as DynamicQuantizeLinear does it
+# MatMulInteger16:       Y = A B in 32 bits, beyond which sums wrap; signed where A or B is
 # QGemm:                 Y = alpha a_scale b_scale ((A' - a_zero_point) (B' - b_zero_point) + C), quantised where y_scale is given
 
 
@@ -123,6 +126,19 @@ def qgemm(
     return requantised(y, inputs, "y", call.outputs[0], factors)
 
 
+def matmul_16(A: Array, B: Array, call: Call) -> Array:  # noqa: N803 - as ONNX Runtime calls them
+    """Multiply by the formula above."""
+    return exactly(A, B, 0, 0).astype(call.outputs[0])
+
+
+class _Products16(Products):
+    """A and B as in `Products`."""
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """Return int32, or uint32 where both inputs are unsigned."""
+        return ("int32" if any(each.dtype == "int16" for each in call.inputs.values()) else "uint32",)
+
+
 class ScaledProducts(Products):
     """A and B as in `Products`; scales and zero points `scalar`, `one` or `each`, one for each column, as is bias."""
 
@@ -168,6 +184,7 @@ SCALED_PRODUCTS = ScaledProducts()
 OPERATORS = (
     Operator("com.microsoft.MatMulIntegerToFloat", SCALED_PRODUCTS, integer_to_float),
     Operator("com.microsoft.DynamicQuantizeMatMul", SCALED_PRODUCTS, dynamic_matmul),
+    Operator("com.microsoft.MatMulInteger16", _Products16(), decided(matmul_16)),
     Operator(
         "com.microsoft.QGemm",
         Dimensioned(
