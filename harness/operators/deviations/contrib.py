@@ -14,6 +14,8 @@ from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.bounded import Bounded, converted, sigmoid, take
+from harness.operators.base import Shape
+from harness.operators.bounded import Bounded, converted, take
 from harness.operators.contrib.block_quantised import blockwise, decoded, unpacked
 from harness.operators.contrib.experts import group_router
 from harness.operators.contrib.fused_norms import skip_rms_norm
@@ -309,3 +311,25 @@ def masks_of_other_channels(asked: Deviating) -> tuple[Expected, ...]:
         masks[:, :1] = 1
     raised = np.fmax(x, np.finfo(x.dtype).min)
     return asked.formula(inputs=asked.having(X=raised, M=masks.reshape(x.shape)))
+
+
+@deviation
+def ties_go_left(asked: Deviating) -> tuple[Expected, ...]:
+    """DynamicTimeWarping: of three ways to a point the diagonal one or that from above is taken where it is cheaper than both
+    others, else that from the left, though both others may be cheaper."""
+    costs = asked.inputs["input"].array
+    costs = costs.reshape(costs.shape[-2:])
+    least = np.full(np.add(costs.shape, 1), np.inf, np.float32)
+    least[0, 0] = 0
+    before: dict[Shape, Shape] = {}
+    for i, j in np.ndindex(costs.shape):
+        *others, left = ways = ((i, j), (i, j + 1), (i + 1, j))
+        cheapest = [one for one in others if all(least[one] < least[way] for way in ways if way != one)]
+        before[i + 1, j + 1] = way = (*cheapest, left)[0]
+        least[i + 1, j + 1] = least[way] + costs[i, j]
+    path: list[Shape] = []
+    at: Shape = costs.shape
+    while min(at) > 0:
+        path.insert(0, (at[0] - 1, at[1] - 1))
+        at = before[at]
+    return (Exact(Tensor("int32", np.array(path, np.int32).T)),)
