@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
+from harness.model.expected import Exact, Expected
 from harness.operators.base import Call, Operator, Undefined
-from harness.operators.bounded import Bounded, converted, either, sigmoid, sqrt
-from harness.operators.dimensioned import PADDED, Chosen, Dimensioned, Dimensions
+from harness.operators.bounded import Bounded, arithmetic, converted, either, sigmoid, sqrt
+from harness.operators.contrib.qlinear import real
+from harness.operators.dimensioned import PADDED, SCALES, Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded
 from harness.operators.normalization.layer_norms import LAYER_NORMALISING, rms_norm
 
@@ -76,6 +80,24 @@ def embed_layer_norm(
     return normalised(s, epsilon)[0] * gamma + beta, counted, either(s, plain)
 
 
+# the same of embeddings, gamma and beta that are quantised: (x - zero point) scale             (QEmbedLayerNormalization)
+def q_embed_layer_norm(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Embed by the formula above."""
+    worked = arithmetic(declared, call.outputs[0])
+    parts = ("word_embedding", "position_embedding", "segment_embedding", "gamma", "beta")
+    given: dict[str, Any] = {
+        name: real(inputs, held, f"{name}_scale", f"{name}_zero_point", worked)
+        for name in parts
+        if (held := name if name == "segment_embedding" else f"{name}_quant") in inputs
+    }
+    ids: dict[str, Any] = {
+        name: inputs[name].array for name in ("input_ids", "segment_ids", "mask") if name in inputs
+    }
+    with np.errstate(all="ignore"):
+        y, counted, _ = embed_layer_norm(**ids, **given, epsilon=float(call.parameter("epsilon")))
+    return y.stored(call.outputs[0]), Exact(Tensor("int32", counted))
+
+
 # normalised over the groups of channels and the image, gamma and beta for each channel; 1: x sigmoid(x)  (GroupNorm)
 def group_norm(
     X: Bounded,
@@ -135,12 +157,36 @@ def _saved(call: Call) -> tuple[str | None, ...]:
 
 
 _SKIPPED = "input: B S H; skip: B S H | 1 S H | S H; gamma: H; beta: H; bias: H"
+_ROWS = "words, segments and places of which there is an embedding"
 IDS = {
     "input_ids": (Chosen("in_range", lambda raw, n: raw % n.get("V", 7)),),
     "segment_ids": (Chosen("in_range", lambda raw, n: raw % n.get("G", 2)),),
     "position_ids": (Chosen("in_range", lambda raw, n: raw % n.get("P", 5)),),
     "mask": (PADDED, Chosen("holes", lambda raw, _: raw % 4 > 0)),
 }
+
+
+_QUANTISED = tuple(
+    f"{name}_{part}"
+    for part in ("scale", "zero_point")
+    for name in ("word_embedding", "position_embedding", "segment_embedding", "gamma", "beta")
+)
+_SEGMENTS = tuple(
+    f"segment_{name}" for name in ("ids", "embedding", "embedding_scale", "embedding_zero_point")
+)
+
+
+def _no_embeddings(n: Dimensions, call: Call) -> str | None:
+    if len({name in call.inputs for name in _SEGMENTS}) > 1:
+        return "segments have all four inputs or none"
+    return None if n["S"] <= n["P"] else _ROWS
+
+
+def _beyond_the_embeddings(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+    for name, rows in (("input_ids", n["V"]), ("segment_ids", n.get("G", 0))):
+        if name in inputs and not ((inputs[name].array >= 0) & (inputs[name].array < rows)).all():
+            return _ROWS
+    return None
 
 
 def _no_groups(n: Dimensions, _call: Call) -> str | None:
@@ -190,6 +236,31 @@ OPERATORS = (
             count=2,
         ),
         bounded(embed_layer_norm),
+    ),
+    Operator(
+        "com.microsoft.QEmbedLayerNormalization",
+        Dimensioned(
+            "input_ids: B S; segment_ids: B S; word_embedding_quant: V H; position_embedding_quant: P H; segment_embedding: G H; "
+            "gamma_quant: H; beta_quant: H; mask: B S; " + "; ".join(f"{name}:  | 1" for name in _QUANTISED),
+            "B S H; B",
+            rule=_no_embeddings,
+            chosen={
+                **{
+                    name: (
+                        *kinds,
+                        Chosen("above", lambda raw, _: raw * 0 + 9, _ROWS),
+                        Chosen("below", lambda raw, _: -1 - raw % 3, _ROWS),
+                    )
+                    if name.endswith("_ids")
+                    else kinds
+                    for name, kinds in IDS.items()
+                },
+                **{name: (SCALES,) for name in _QUANTISED if name.endswith("scale")},
+            },
+            count=2,
+            by_values=_beyond_the_embeddings,
+        ),
+        q_embed_layer_norm,
     ),
     Operator(
         "com.microsoft.GroupNorm",
