@@ -16,11 +16,20 @@ from harness.model.expected import Approx, Exact, Expected
 from harness.operators.bounded import Bounded, converted, sigmoid, take
 from harness.operators.base import Shape
 from harness.operators.bounded import Bounded, converted, take
+from harness.operators.contrib.attentions import decoder_masked
 from harness.operators.contrib.block_quantised import blockwise, decoded, unpacked
 from harness.operators.contrib.experts import group_router
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
-from harness.operators.deviations.base import Deviating, changed, deviation, moved, register, replaced
+from harness.operators.deviations.base import (
+    DEVIATIONS,
+    Deviating,
+    changed,
+    deviation,
+    moved,
+    register,
+    replaced,
+)
 from harness.operators.deviations.products import products_in_pairs
 from harness.operators.formulas import bounded
 from harness.operators.pooling.windows import Window
@@ -227,6 +236,23 @@ changed("both_directions", unidirectional=0)
 
 # MultiHeadAttention: a shared buffer is a cache of as many keys as it has rows; unidirectional is not seen.
 changed("growing_buffer", inputs=lambda asked: asked.lacking("past_sequence_length"), unidirectional=0)
+
+
+# DecoderMaskedMultiHeadAttention: keys of a shared buffer lie as values do; without a cache bias is added to queries alone.
+replaced("keys_in_rows", bounded(partial(decoder_masked, block=0)))
+changed(
+    "bias_of_queries",
+    inputs=lambda asked: asked.having(bias=lambda bias: bias * (np.arange(bias.size) < bias.size // 3)),
+)
+
+
+@deviation
+def bias_of_other_beams(asked: Deviating) -> tuple[Expected, ...]:
+    """DecoderMaskedMultiHeadAttention with beams: the bias of a batch is that of the batch's number divided by beam_width; keys
+    of a shared buffer lie as values do."""
+    beams = asked.call.parameter("beam_width")[0]
+    inputs = asked.having(attention_bias=lambda bias: bias[np.arange(len(bias)) // beams])
+    return DEVIATIONS["keys_in_rows"](asked.again(inputs=inputs))
 
 
 @deviation
