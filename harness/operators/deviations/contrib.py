@@ -13,9 +13,8 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected
-from harness.operators.bounded import Bounded, converted, sigmoid, take
 from harness.operators.base import Shape
-from harness.operators.bounded import Bounded, converted, take
+from harness.operators.bounded import Bounded, converted, sigmoid, take
 from harness.operators.contrib.attentions import decoder_masked
 from harness.operators.contrib.block_quantised import blockwise, decoded, unpacked
 from harness.operators.contrib.experts import group_router
