@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model.caseid import MODEL_CALL, MODEL_REGION
 from harness.model.query import Query
 from harness.specs.expand import expand
-from harness.specs.expectations.target_expectations import Located
+from harness.specs.expectations.target_expectations import Located, of_models
 from harness.specs.reading.load import LoadedSpec
 
 Met = NDArray[np.bool_]
@@ -91,8 +90,8 @@ def untried(located: Located, default: Conditions, thorough: Conditions) -> Iter
     not tell.
     """
     for query in located.queries:
-        if f"case={MODEL_CALL}" in query.text or query.text.startswith(MODEL_REGION):
-            continue  # of a user's models, of which no spec is here
+        if of_models(query):
+            continue
         found = _neighbours(query, default)
         if not found.selects or not found.lacking.keys() >= query.conditions.keys():
             found |= _neighbours(query, thorough)
