@@ -27,6 +27,8 @@ ENDS = (
     Chosen("later", lambda raw, n: np.maximum(_ends(raw, n), 1), _UNLIKE),
 )
 """Kinds of the ends of `T` packed tokens."""
+COUNTS = (Chosen("tokens", lambda raw, _: raw % 11 - 1),)
+"""Kinds of how many first tokens of each request are captured, some of them more than there is room for, or fewer than none."""
 
 
 def unlike_ends(_n: Dimensions, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
@@ -37,3 +39,10 @@ def unlike_ends(_n: Dimensions, call: Call, inputs: Mapping[str, Tensor]) -> str
     of = ends.array.astype(np.int64)
     fit = of.size > 1 and of[0] == 0 and of[-1] == call.first.shape[0] and (np.diff(of) > 0).all()
     return None if fit else _UNLIKE
+
+
+def unfit_capacity(n: Dimensions) -> str | None:
+    """Return the rule that the room for the states of first tokens breaks."""
+    room = n["state_update_capacity"]
+    fit = 0 <= room <= 8 and ("capture_count" in n["inputs"]) == (room > 0)
+    return None if fit else "state_update_capacity is at most 8, and with capture_count above 0"

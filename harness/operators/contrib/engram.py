@@ -17,7 +17,7 @@ from harness.operators.bounded import sqrt as root
 from harness.operators.contrib.fused_norms import normalised
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.formulas import bounded, decided
-from harness.operators.packed import ENDS, unlike_ends
+from harness.operators.packed import COUNTS, ENDS, unfit_capacity, unlike_ends
 
 # gate = sigmoid(sign(dot) sqrt(max(|dot|, 1e-6))), dot = sum(rms(key) key_norm_scale * rms(query) query_norm_scale) / sqrt(H)
 # output = gate value; gated_value_normed = rms(output) conv_norm_scale                                    (EngramGate)
@@ -162,8 +162,8 @@ def varlen_ngram_hashes(
     return found, np.array(present, dtype).reshape(-1, before), last_segments.reshape(-1, before), updates
 
 
-def _tokens(most: int, least: int = 0) -> tuple[Chosen, ...]:
-    return (Chosen("tokens", lambda raw, _: raw % most + least),)
+def _tokens(most: int) -> tuple[Chosen, ...]:
+    return (Chosen("tokens", lambda raw, _: raw % most),)
 
 
 _CHOSEN = {
@@ -178,7 +178,7 @@ _CHOSEN = {
     "eos_token_id": _tokens(5),
     "segment_ids": (Chosen("segments", lambda raw, _: np.cumsum(raw % 3 == 0, axis=-1)),),
     "past_segment_ids": _tokens(2),
-    "capture_count": _tokens(11, -1),
+    "capture_count": COUNTS,
     "cumulative_sequence_length": ENDS,
 }
 _SIZES: Mapping[str, Any] = {
@@ -192,10 +192,7 @@ def _unfit(n: Dimensions, _call: Call) -> str | None:
         return "max_ngram_size is at least 2, and there is a head for each"
     if n["M"] < n["max_ngram_size"]:
         return "there are multipliers for max_ngram_size tokens"
-    capacity = n.get("state_update_capacity", 0)
-    if not 0 <= capacity <= 8 or ("capture_count" in n["inputs"]) != (capacity > 0):
-        return "state_update_capacity is at most 8, and with capture_count above 0"
-    return None
+    return unfit_capacity(n) if "state_update_capacity" in n else None
 
 
 def _unfit_elements(n: Dimensions, call: Call, inputs: Mapping[str, Tensor]) -> str | None:

@@ -27,7 +27,7 @@ from harness.operators.bounded import sqrt as root
 from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
 from harness.operators.elementwise.activations import softplus_as_written
 from harness.operators.formulas import bounded
-from harness.operators.packed import ENDS, unlike_ends
+from harness.operators.packed import COUNTS, ENDS, unfit_capacity, unlike_ends
 
 # S = exp(g[t]) S                                                             gated, gated_delta
 # delta = beta[t] (v[t] - S^T k[t]); of linear and gated v[t]                 delta, gated_delta
@@ -201,10 +201,7 @@ def _cannot(n: Dimensions, call: Call) -> str | None:
         return "gate_lower_bound is a number below 0"
     if call.parameter("beta_activation") not in ("none", "sigmoid"):
         return "beta_activation is none or sigmoid"
-    capacity = n["state_update_capacity"]
-    if not 0 <= capacity <= 8 or ("capture_count" in given) != (capacity > 0):
-        return "state_update_capacity is at most 8, and with capture_count above 0"
-    return None
+    return unfit_capacity(n)
 
 
 FAMILY = Dimensioned(
@@ -220,7 +217,7 @@ FAMILY = Dimensioned(
     _cannot,
     {
         "cu_seqlens": ENDS,
-        "capture_count": (Chosen("tokens", lambda raw, _: raw % 11 - 1),),
+        "capture_count": COUNTS,
         "state_update_active": (Chosen("flag", lambda raw, _: raw % 2),),
         "decay": (Chosen("decays", lambda raw, _: -(raw % 64) / 64.0),),
         "beta": (Chosen("rates", lambda raw, _: (raw % 64 + 1) / 64.0),),

@@ -13,9 +13,9 @@ from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.bounded import Bounded, concatenate, moveaxis, number, pad, sigmoid, stack, swapaxes
 from harness.operators.computing import Computing
-from harness.operators.dimensioned import Chosen, Dimensioned, Dimensions
+from harness.operators.dimensioned import Dimensioned, Dimensions
 from harness.operators.formulas import bounded
-from harness.operators.packed import ENDS, unlike_ends
+from harness.operators.packed import COUNTS, ENDS, unfit_capacity, unlike_ends
 from harness.operators.pooling.windows import Window
 from harness.operators.products.convolutions import convolution
 
@@ -98,11 +98,7 @@ def _unlike_packed(n: Dimensions, call: Call) -> str | None:
         return "activation is none, silu or swish"
     if n["dilation"] < 1 or n["K"] < 1:
         return "dilation is 1 or above"
-    capacity = n["state_update_capacity"]
-    if not 0 <= capacity <= 8 or ("capture_count" in n["inputs"]) != (capacity > 0):
-        return "state_update_capacity is at most 8, and with capture_count above 0"
-    dynamic = {"kernel_delta", "previous_mask"} & set(n["inputs"])
-    return "kernel_delta and previous_mask are CUDA's alone" if dynamic else None
+    return unfit_capacity(n)
 
 
 class CausalConvolving(Computing):
@@ -186,7 +182,7 @@ OPERATORS = (
             _unlike_packed,
             {
                 "cumulative_sequence_length": ENDS,
-                "capture_count": (Chosen("tokens", lambda raw, _: raw % 11 - 1),),
+                "capture_count": COUNTS,
             },
             count=2,
             by_values=unlike_ends,
