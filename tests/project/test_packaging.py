@@ -71,3 +71,15 @@ def test_a_wheel_carries_the_specs_and_runs_outside_a_checkout(tmp_path: Path) -
     )
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "reports" / "latest" / "report.html").is_file()
+
+
+def test_nothing_lies_at_the_top_by_accident() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--", ":(top,glob)*"], cwd=_ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        pytest.skip("needs a clone of the repository")
+    assert sorted(listed.stdout.split()) == [
+        ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md",
+        "SECURITY.md", "mkdocs.yml", "noxfile.py", "pyproject.toml",
+    ]  # fmt: skip
