@@ -205,7 +205,6 @@ OPERATORS = (
         "com.microsoft.ExpandDims", MOVING, moved(expand_dims), _cannot_expand, constants={"axis": UNKNOWN}
     ),
     Operator("com.microsoft.GatherND", gather_nd.GatherNDFamily(), moved(gather_nd.formula)),
-    Operator("com.microsoft.SampleOp", MOVING, moved(lambda X: X)),
     Operator("com.microsoft.UnfoldTensor", MOVING, moved(unfold), _cannot_unfold),
     Operator(
         "com.microsoft.Range",

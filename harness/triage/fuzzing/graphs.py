@@ -152,7 +152,7 @@ class GraphDrawing:
     def _joined(
         self, graph: PlainGraph | None, known: Mapping[str, Tensor], member: PlainGraph, wanted: int
     ) -> PlainGraph | None:
-        """Return the graph with some neighbouring nodes of a member behind it; None where these take nothing of it."""
+        """Return the graph with some neighbouring nodes of a member behind it; None where these take nothing that it makes."""
         graph = graph or member._replace(nodes=(), outputs=(), inputs={}, constants={})
         most = min(_PIECE, len(member.nodes), wanted - len(graph.nodes))
         length = self.random.randint(1, most)
@@ -176,7 +176,7 @@ class GraphDrawing:
             for name in filter(None, node.outputs):
                 called[name] = f"v{len(nodes)}_{len(called)}"
             nodes.append(node.called(called)._replace(outputs=tuple(called[name] for name in node.outputs)))
-        if graph.nodes and not known.keys() & called.values():
+        if graph.nodes and not {*graph.made} & {*called.values()}:
             return None
         grown = graph._replace(nodes=tuple(nodes), inputs=inputs, constants=constants)
         taken = {name for node in nodes for name in node.taken}
