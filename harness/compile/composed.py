@@ -37,6 +37,11 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
     nodes = model.graph.node[constant_nodes:]
     operators = [node.op_type for node in nodes]
     tested = tuple(sorted(name for name in operators if name not in UNTESTED))
+    functions = {
+        node.op_type
+        for node in nodes
+        if node.op_type in tested and operator_schema(_named(node), case.opset).function
+    }
     return Graph(
         *encoded(model),
         fed=fed,
@@ -47,13 +52,7 @@ def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: t
         tested=tested,
         optimization=case.options.optimization,
         untested=tuple(name for name in operators if name in UNTESTED),
-        functions=tuple(
-            dict.fromkeys(
-                node.op_type
-                for node in sorted(nodes, key=lambda node: node.op_type)
-                if node.op_type in tested and operator_schema(_named(node), case.opset).function
-            )
-        ),
+        functions=tuple(name for name in dict.fromkeys(tested) if name in functions),
         composed=True,
         optionals=optionals,
         deployed=tuple(_deployed(case, call, inputs, fed)),

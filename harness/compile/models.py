@@ -236,9 +236,8 @@ def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list
     known = schema_of(node, opset)
     declared = known.outputs if known else ()
     body = next(node_bodies(node), None)
-    made = (
-        body.output[-len(node.output) :] if body else ()
-    )  # a condition stands before those that the node gives
+    # behind a condition, if there is one, a body has what the node gives
+    made = body.output[-len(node.output) :] if body else ()
     found = []
     for number, name in enumerate(node.output):
         types = declared[min(number, len(declared) - 1)].types if declared else ()

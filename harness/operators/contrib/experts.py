@@ -260,7 +260,9 @@ OPERATORS = (
             "T E; T E; T E",
             {
                 "T": lambda n: prod(n["..."]),
-                "E": lambda n: n["" if "projection_weight" in n["inputs"] else "F"],
+                "E": lambda n: n[
+                    "E" if "projection_weight" in n["inputs"] else "F"
+                ],  # its own is not known yet
             },
             _no_routes,
             types=lambda _: (None, "float32", "float32"),

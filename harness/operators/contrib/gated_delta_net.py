@@ -131,21 +131,13 @@ def _update(
         return none.reshape(-1)
     captured = 0 if counts is None else min(capacity, len(steps), max(0, int(counts[request])))
     one = number(np.ones((values, width)), k.arithmetic)
-    parts = []
-    for which, size in enumerate((values * width, heads * n["K"], values * n["D"])):
-        rows = [
-            (
-                (one if kept is None else kept[t])
-                if which == 0
-                else k[t][:: values // heads]
-                if which == 1
-                else delta
-            )
-            for t, delta in steps[:captured]
-        ]
-        made = [each.reshape(size) for each in rows]
+    rows = [
+        (one if kept is None else kept[t], k[t][:: values // heads], delta) for t, delta in steps[:captured]
+    ]
+    parts: list[Bounded] = []
+    for place, size in enumerate((values * width, heads * n["K"], values * n["D"])):
         open_ = number(np.zeros((capacity - captured) * size), k.arithmetic).unclaimed()
-        parts.append(concatenate([*made, open_]))
+        parts += [*(row[place].reshape(size) for row in rows), open_]
     return concatenate(parts)
 
 
