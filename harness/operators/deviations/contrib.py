@@ -15,8 +15,8 @@ from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected
 from harness.operators.base import Shape
 from harness.operators.bounded import Bounded, converted, sigmoid, take
-from harness.operators.contrib.attentions import decoder_masked
 from harness.operators.contrib.block_quantised import blockwise, decoded, unpacked
+from harness.operators.contrib.decoder_masked import decoder_masked
 from harness.operators.contrib.experts import group_router
 from harness.operators.contrib.fused_norms import skip_rms_norm
 from harness.operators.contrib.integer_products import integer_to_float, summed_as_reals
