@@ -271,9 +271,12 @@ def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess
             assert time.monotonic() < end
             assert process.poll() is None
             time.sleep(0.02)
-        below = descendants(process.pid)
-        forked = [pid for pid in below if parent_of(pid) == process.pid]
-        assert (len(forked), len(below)) == (2, 6), "each has a worker, and the process that forks it"
+        forked: list[int] = []
+        while (len(forked), len(below := descendants(process.pid))) != (2, 6):
+            assert time.monotonic() < end, "each has a worker, and the process that forks it"
+            time.sleep(0.02)
+            with suppress(FileNotFoundError):  # of one that ended meanwhile
+                forked = [pid for pid in below if parent_of(pid) == process.pid]
         struck = {"parent": [process.pid], "other": forked[-1:], "all": [*below, process.pid]}[victim]
         for pid in struck:
             with (
