@@ -34,7 +34,6 @@ from harness.model.reference.feature_levels import (
     tensors_documented,
 )
 from harness.model.reference.kernels import (
-    DIRECTML_PROVIDER,
     OnnxOperator,
     lowers_to,
     onnx_operator,
@@ -129,7 +128,7 @@ def _types(name: str, known: OnnxOperator | None, operator: str) -> tuple[str, I
     versions = {version for each in creations for version in each.versions}
     inputs = [member for member in directml_operator(PREFIX + operator).tensors if "input" in member.type]
     found: set[str] = set()
-    for kernel in known.kernels.get(DIRECTML_PROVIDER, ()):
+    for kernel in known.kernels:
         for version in versions.intersection(kernel.versions):
             formal = next((each.inputs for each in known.inputs if version in each.versions), ())
             first = formal[0][1] if formal and inputs else None

@@ -34,8 +34,6 @@ class WrittenSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     attributes: dict[str, tuple[Any, ...]] = {}
     since: int = 1
     function: bool = False
-    kernels: dict[str, tuple[dict[str, tuple[str, ...]], ...]] = {}
-    """By provider the element types of each kernel, by type parameter, in the release that the file is of."""
 
     def schema(self, name: str) -> OperatorSchema:
         """Return the same as a schema."""

@@ -42,9 +42,6 @@ def installed() -> tuple[str, dict[str, Any]]:
             found[name] = _since(_signature(each), found.get(name))  # the newest version
         elif name not in known:
             found.setdefault(name, _signature(each))
-    for provider, name, constraints in sorted(listed["kernels"], key=str):
-        if name in found:
-            found[name].setdefault("kernels", {}).setdefault(provider, []).append(_types(constraints))
     return str(listed["onnxruntime"]), found
 
 

@@ -1,4 +1,4 @@
-"""Prints the signatures and kernels of the operators that the onnxruntime of this interpreter has in a domain, and in
+"""Prints the signatures of the operators that the onnxruntime of this interpreter has in a domain, and in
 ONNX's default domain: python signatures.py DOMAIN. It is run as a file of its own.
 
 JSON with the release and a list of operators, in the words of ONNX's schemas; a default is an AttributeProto's bytes in
@@ -30,11 +30,6 @@ def listed(*domains: str) -> Dict[str, Any]:
                 },
             }
             for each in state.get_all_operator_schema()
-            if each.domain in ("", *domains)
-        ],
-        "kernels": [
-            [each.provider, ".".join(filter(None, (each.domain, each.op_name))), each.type_constraints]
-            for each in state.get_all_opkernel_def()
             if each.domain in ("", *domains)
         ],
     }

@@ -20,7 +20,7 @@ _REDUCE_FUNCTIONS = (
     "ARGMAX", "ARGMIN", "AVERAGE", "L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "MAX", "MIN", "MULTIPLY", "SUM", "SUM_SQUARE",
 )  # fmt: skip
 """DML_REDUCE_FUNCTION of DirectML.h, from 0."""
-_PROVIDERS = ("CPUExecutionProvider", "DmlExecutionProvider")
+_CPU, _DIRECTML = "CPUExecutionProvider", "DmlExecutionProvider"
 
 
 def operators_file(facts: Facts) -> str:
@@ -92,7 +92,7 @@ def _numbers(words: str) -> list[int]:
 
 
 def kernels_file(source: Facts, table: Facts, registered: Mapping[str, list[Facts]]) -> str:
-    """Return onnxruntime_kernels.json, for the operators of ONNX's default domain that the installed onnx
+    """Return onnxruntime_kernels.json: the DirectML provider's kernels for the operators of ONNX's default domain that the installed onnx
     knows, and under `others` what the DirectML provider registers beside them.
 
     A kernel's types are those that the table names and ONNX's definition allows: the table names types of
@@ -103,11 +103,7 @@ def kernels_file(source: Facts, table: Facts, registered: Mapping[str, list[Fact
         if schema.domain == "":
             schemas.setdefault(schema.name, {})[schema.since_version] = schema
     newest = max(
-        first
-        for rows in table[_PROVIDERS[0]]["ai.onnx"].values()
-        for row in rows
-        for first in row["opsets"]
-        if first
+        first for rows in table[_CPU]["ai.onnx"].values() for row in rows for first in row["opsets"] if first
     )
     head = source | {"onnx": onnx.__version__, "newest_opset": newest, "others": _others(schemas, registered)}
     operators = {
@@ -136,23 +132,21 @@ def _kernels_of(
     name: str, schemas: dict[int, onnx.defs.OpSchema], table: Facts, registered: Mapping[str, list[Facts]]
 ) -> Facts:
     made: Facts = {"versions": list(schemas)}
-    made["inputs"] = _grouped((version, {"inputs": _formal(schema)}) for version, schema in schemas.items())
-    for provider in _PROVIDERS:
-        rows = table[provider]["ai.onnx"].get(name, [])
-        served = (
-            (version, {"types": _allowed(row["types"], schema)})
-            for version, schema in schemas.items()
-            for row in rows
-            if _serves(row["opsets"], version)
-        )
-        if found := _grouped(served):
-            made.setdefault("kernels", {})[provider] = found
+    made["inputs"] = grouped((version, {"inputs": _formal(schema)}) for version, schema in schemas.items())
+    served = (
+        (version, {"types": allowed(row["types"], schema)})
+        for version, schema in schemas.items()
+        for row in table[_DIRECTML]["ai.onnx"].get(name, [])
+        if _serves(row["opsets"], version)
+    )
+    if found := grouped(served):
+        made["kernels"] = found
     placed = (
         (row["since"], _placement(row, schemas[row["since"]]))
         for row in registered.get(name, [])
         if row.get("since") in schemas
     )
-    if found := _grouped(placed):
+    if found := grouped(placed):
         made["directml"] = found
     return made
 
@@ -174,17 +168,17 @@ def _formal(schema: onnx.defs.OpSchema) -> list[list[str]]:
 
 def _constraints(schema: onnx.defs.OpSchema) -> dict[str, list[str]]:
     return {
-        each.type_param_str: [_type(text) for text in each.allowed_type_strs]
+        each.type_param_str: [type_text(text) for text in each.allowed_type_strs]
         for each in schema.type_constraints
     }
 
 
-def _allowed(named: Mapping[str, list[str]], schema: onnx.defs.OpSchema) -> dict[str, list[str]]:
+def allowed(named: Mapping[str, list[str]], schema: onnx.defs.OpSchema) -> dict[str, list[str]]:
     """Return the types by type parameter, and for an input that has no parameter by its name."""
     found = _constraints(schema)
     for formal in schema.inputs:
         if formal.type_str not in found:
-            found[formal.name] = [_type(formal.type_str)]
+            found[formal.name] = [type_text(formal.type_str)]
     parameters = dict(_formal(schema))
     given = {parameters.get(name, name): set(types) for name, types in named.items()}
     return {
@@ -193,7 +187,7 @@ def _allowed(named: Mapping[str, list[str]], schema: onnx.defs.OpSchema) -> dict
     }
 
 
-def _type(text: str) -> str:
+def type_text(text: str) -> str:
     inner = text
     for name, dtype in (("float", "float32"), ("double", "float64")):
         inner = inner.replace(f"tensor({name})", f"tensor({dtype})")
@@ -210,7 +204,7 @@ def _placement(row: Facts, schema: onnx.defs.OpSchema) -> Facts:
     return made
 
 
-def _grouped(rows: Iterable[tuple[int, Facts]]) -> list[Facts]:
+def grouped(rows: Iterable[tuple[int, Facts]]) -> list[Facts]:
     """Join neighbouring versions of which the same is said."""
     made: list[Facts] = []
     for version, said in rows:

@@ -1,12 +1,13 @@
-"""The kernels that ONNX Runtime registers, and how its DirectML provider lowers an operator:
-`data/onnxruntime_kernels.json`, with handwritten facts beside it: `data/onnxruntime_kernels.yaml`.
+"""The kernels that ONNX Runtime registers, and how its DirectML provider lowers an operator.
 
-The tables are those of one release. They do not cover a version of an operator that is newer than the release, and, for
-a newer release, a kernel that they lack. The kernels of ONNX Runtime's own operators are in `signatures.FILE`.
+The kernels of the CPU provider are those that each release lists: `data/cpu_kernels.json`. Those of the DirectML provider are
+the table of one release, which does not cover a version of an operator that is newer, and, for a newer release, a kernel that it
+lacks: `data/onnxruntime_kernels.json`, with handwritten facts beside it, `data/onnxruntime_kernels.yaml`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import Literal
@@ -16,15 +17,12 @@ from packaging.version import InvalidVersion, Version
 
 from harness.model.reference.feature_levels import load
 from harness.model.reference.files import data_file, file_bytes
-from harness.model.signatures import release as signatures_release
 from harness.model.signatures import signature
-from harness.model.target_info import TargetInfo
+from harness.model.target_info import CPU, DML, TargetInfo
 
 KERNELS = "onnxruntime_kernels.json"
-RELEASES = "kernel_releases.json"
-"""Made by `python -m tools.kernel_releases`: by operator, version, type parameter and element type the first release with a
-kernel of the CPU provider, where that is later than 1.16."""
-DIRECTML_PROVIDER = "DmlExecutionProvider"
+CPU_KERNELS = "cpu_kernels.json"
+"""Made by `python -m tools.cpu_kernels`: by operator, and by the release since which it is so, the kernels of the CPU provider."""
 _INDEX = "Tind"
 """ONNX's type parameter of indices; neither these nor inputs of one type alone are asked of a device, which
 reads them as 32-bit halves."""
@@ -37,11 +35,9 @@ class Corrections(msgspec.Struct, frozen=True):
     """What the tables do not say.
 
     `device_dependent`: by provider, the element types that it takes only on a device that reports them.
-    `held_against`: operators whose tables were held against newer releases, too.
     """
 
     device_dependent: dict[str, tuple[str, ...]]
-    held_against: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -88,12 +84,12 @@ class Creation(msgspec.Struct, frozen=True):
 
 
 class OnnxOperator(msgspec.Struct, frozen=True):
-    """An operator of ONNX: the versions of its definition, its inputs, kernels by provider, and the DirectML
-    provider's creations."""
+    """An operator of ONNX: the versions of its definition, its inputs, and the DirectML provider's kernels and
+    creations."""
 
     versions: tuple[int, ...]
     inputs: tuple[Inputs, ...]
-    kernels: dict[str, tuple[Kernel, ...]] = {}
+    kernels: tuple[Kernel, ...] = ()
     directml: tuple[Creation, ...] = ()
 
 
@@ -134,22 +130,19 @@ def onnx_operator(name: str) -> OnnxOperator | None:
 
 
 def contributed(name: str) -> OnnxOperator | None:
-    """Return the known kernels of an operator that ONNX does not define: those that its release lists, and the
-    DirectML provider's, of which only the types of the first type parameter are known."""
+    """Return an operator that ONNX does not define; of the DirectML provider's kernel only the types of the first type
+    parameter are known."""
     known = signature(name)
     if known is None:
         return None
     versions, inputs = (known.since,), known.schema(name).inputs
-    kernels = {key: tuple(Kernel(versions, types) for types in each) for key, each in known.kernels.items()}
     domain, _, type_ = name.rpartition(".")
     other = release().others.get(f"{domain}:{type_}" if domain else type_)
-    if other is not None and known.types:
-        kernels[DIRECTML_PROVIDER] = (Kernel(versions, {inputs[0].type_param: other.types}),)
     return OnnxOperator(
         versions,
         (Inputs(versions, tuple((each.name, each.type_param) for each in inputs)),),
-        kernels,
-        (Creation(versions, other.creates),) if other is not None else (),
+        (Kernel(versions, {inputs[0].type_param: other.types}),) if other and known.types else (),
+        (Creation(versions, other.creates),) if other else (),
     )
 
 
@@ -173,47 +166,44 @@ def formal_inputs(operator: str, opset: int) -> tuple[tuple[str, str], ...]:
 def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str, str]) -> Registered:
     """Say whether a target's provider registers a kernel for an operator of these element types, given by
     type parameter or by input."""
-    provider = target.provider
+    provider, cpu = target.provider, target.provider == CPU
     known, version = onnx_operator(operator), operator_version(operator, opset)
-    if known is None or version is None or provider not in PROVIDERS or version > release().newest_opset:
+    if known is None or version is None or provider not in (CPU, DML):
         return "unknown"
     parameters = dict(formal_inputs(operator, opset))
     given = {parameters.get(name, name): dtype for name, dtype in types.items()}
-    for kernel in known.kernels.get(provider, ()):
+    for kernel in cpu_kernels(operator, target.onnxruntime) if cpu else known.kernels:
         if version in kernel.versions and all(
             _has(kernel.types.get(name, (dtype,)), dtype) for name, dtype in given.items()
         ):
-            if provider == PROVIDERS[0] and not _there(operator, version, given, target.onnxruntime):
-                return "no"
             asked = {
                 dtype for name, dtype in given.items() if name != _INDEX and parameters.get(name) != name
             }
             return "device" if asked & device_types(provider) - set(target.device_dtypes) else "yes"
-    of = signatures_release() if provider == PROVIDERS[0] and signature(operator) else release().onnxruntime
-    newer = not _reached_by(target.onnxruntime, of)
-    return "unknown" if newer and operator not in corrections().held_against else "no"
-
-
-def _there(operator: str, version: int, given: Mapping[str, str], onnxruntime: str | None) -> bool:
-    """Say whether a release has the kernel of element types, by type parameter, that a later one has."""
-    since = _first_releases(operator).get(version, {})
-    return all(_reached(since.get(name, {}).get(dtype), onnxruntime) for name, dtype in given.items())
+    covered = cpu or version <= release().newest_opset
+    tables = _lists()[-1] if cpu else release().onnxruntime
+    return "no" if covered and _minor(target.onnxruntime) <= _minor(tables) else "unknown"
 
 
 @cache
-def _first_releases(operator: str) -> dict[int, dict[str, dict[str, str]]]:
-    """Return by version, type parameter and element type the first release with a kernel."""
-    raw = data_file(RELEASES).operators.get(operator)
-    return {} if raw is None else msgspec.json.decode(raw, type=dict[int, dict[str, dict[str, str]]])
+def cpu_kernels(operator: str, onnxruntime: str | None) -> tuple[Kernel, ...]:
+    """Return the kernels that the CPU provider of a release has for an operator: those of the newest list up to it, of
+    the oldest list for an older release."""
+    raw = data_file(CPU_KERNELS).operators.get(operator)
+    lists = {} if raw is None else msgspec.json.decode(raw, type=dict[str, tuple[Kernel, ...]])
+    asked = max(_minor(onnxruntime), _minor(_lists()[0]))
+    return next((lists[first] for first in reversed(lists) if _minor(first) <= asked), ())
+
+
+@cache
+def _lists() -> tuple[str, ...]:
+    """Return the releases whose lists are known, the oldest first."""
+    return tuple(msgspec.json.decode(file_bytes(CPU_KERNELS))["onnxruntime"])
 
 
 def _has(types: tuple[str, ...], dtype: str) -> bool:
     """Say whether tensors of an element type, or a sequence of such, are among the types of a kernel."""
     return dtype in types or f"seq({dtype})" in types
-
-
-PROVIDERS = ("CPUExecutionProvider", DIRECTML_PROVIDER)
-"""The providers that the tables are of."""
 
 
 def device_types(provider: str) -> frozenset[str]:
@@ -243,21 +233,9 @@ def registered_for(directml: str) -> tuple[str, ...]:
     return (*known, *(name for name, other in release().others.items() if directml in other.creates))
 
 
-def _reached(first: str | None, version: str | None) -> bool:
-    """Say whether a release is the first one or later; one that cannot be read is taken to be."""
-    if first is None or version is None:
-        return True
+def _minor(version: str | None) -> tuple[int, ...]:
+    """Return the first two numbers of a release; infinity in place of a version that cannot be read."""
     try:
-        return Version(version) >= Version(first)
+        return Version(version or "").release[:2]
     except InvalidVersion:
-        return True
-
-
-def _reached_by(version: str | None, last: str) -> bool:
-    """Say whether a release is not later than the last one; one that cannot be read is not."""
-    if version is None:
-        return True
-    try:
-        return Version(version).release[:2] <= Version(last).release[:2]
-    except InvalidVersion:
-        return False
+        return (sys.maxsize,)
