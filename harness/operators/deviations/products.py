@@ -20,6 +20,7 @@ from harness.operators.formulas import decided
 from harness.operators.pooling.windows import window
 from harness.operators.products.convolutions import windows
 from harness.operators.products.convolving import TRANSPOSED
+from harness.operators.products.einsum import einsum
 from harness.operators.quantization.quantised import COLUMNS, ROWS, requantized
 from harness.operators.quantization.quantising import spread
 
@@ -52,6 +53,16 @@ _CONTRIBUTED = {
     "com.microsoft.QGemm": qgemm,
     "com.microsoft.QAttention": qattention,
 }
+
+
+@deviation
+def sums_in_float64(asked: Deviating) -> tuple[Expected, ...]:
+    """Einsum of one operand of int64: sums in float64, held at the limits of the type."""
+    (x,) = (each.array.astype(np.float64) for each in asked.inputs.values())
+    total = einsum([x], str(asked.call.parameter("equation")))
+    lowest, beyond = -(2.0**63), 2.0**63
+    held = np.clip(total, lowest, np.nextafter(beyond, 0)).astype(np.int64)
+    return (Exact(Tensor("int64", np.where(total < beyond, held, np.iinfo(np.int64).max))),)
 
 
 @deviation
