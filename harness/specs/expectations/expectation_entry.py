@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion
+from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from harness.model.errors import UsageError
@@ -95,6 +95,8 @@ def _specifier(text: str) -> str:
         SpecifierSet(text.replace("_", "."))
     except InvalidSpecifier:
         raise refuse(f"{shown(text)} is not a version range such as '>=1.20,<1.25'") from None
+    if not any(within(each, text) for each in beside(text)):
+        raise refuse(f"no version lies in {shown(text)}")
     return text
 
 
@@ -248,6 +250,15 @@ class Entry(Strict):
         elif stated and self.expect is not Outcome.ACCEPTED_INVALID:
             raise refuse(f"{stated[0]!r} speaks of outputs, and {self.expect.value} has none")
         return self
+
+
+def beside(*ranges: str) -> list[str]:
+    """Return the versions at and beside the ends of ranges."""
+    named = [
+        Version(each.version.rstrip(".*")) for text in ranges for each in SpecifierSet(text.replace("_", "."))
+    ]
+    near = [(*each.release[:-1], each.release[-1] + more, 9999) for each in named for more in (-1, 0)]
+    return ["0", "9999", *map(str, named), *(".".join(map(str, each)) for each in near if min(each) >= 0)]
 
 
 @lru_cache(maxsize=1024)

@@ -8,11 +8,9 @@ from datetime import date
 from fnmatch import fnmatchcase
 
 import numpy as np
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from harness.model.caseid import operator_of
-from harness.specs.expectations.expectation_entry import Entry, When, within
+from harness.specs.expectations.expectation_entry import Entry, When, beside, within
 from harness.specs.expectations.expectations import Expectations
 from harness.specs.expectations.target_expectations import ExpectationScope, Located
 from harness.specs.expectations.tried_conditions import Conditions, Met
@@ -118,14 +116,7 @@ def _contains(wider: str | None, narrower: str | None) -> bool:
     """Say whether a range of versions contains another one, by the versions at and beside its ends."""
     if wider is None or narrower is None:
         return wider is None
-    named = [
-        Version(each.version.rstrip(".*"))
-        for text in (wider, narrower)
-        for each in SpecifierSet(text.replace("_", "."))
-    ]
-    beside = [(*each.release[:-1], each.release[-1] + more, 9999) for each in named for more in (-1, 0)]
-    tried = ["0", "9999", *map(str, named), *(".".join(map(str, each)) for each in beside if min(each) >= 0)]
-    return all(within(each, wider) for each in tried if within(each, narrower))
+    return all(within(each, wider) for each in beside(wider, narrower) if within(each, narrower))
 
 
 def _cases(located: Located, operator: str, of: Conditions) -> Met:
