@@ -499,3 +499,81 @@ def test_scales_of_columns_of_the_first_matrix() -> None:
     given = {"A": a, "B": b, "a_scale": scales, "b_scale": np.float32(0.5), "a_zero_point": zeros}
     wanted = (a.astype(float) - zeros) * scales @ b.astype(float) * 0.5
     holds(asked("MatMulIntegerToFloat", given, {})[0], wanted)
+
+
+_ANGLES = np.zeros((5, 2), np.float32)
+_WORDS = {
+    "input_ids": np.zeros((1, 3), np.int32),
+    "word_embedding": np.zeros((7, 4), np.float32),
+    "position_embedding": np.zeros((5, 4), np.float32),
+    "gamma": np.ones(4, np.float32),
+    "beta": np.zeros(4, np.float32),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "attributes", "index", "least", "most"),
+    [
+        (
+            "NGramRepeatBlock",
+            {"input_ids": np.zeros((1, 4), np.int64), "scores": np.zeros((1, 3), np.float32)},
+            {"ngram_size": 1},
+            "input_ids",
+            0,
+            2,
+        ),
+        (
+            "RotaryEmbedding",
+            {
+                "input": np.zeros((1, 3, 4), np.float32),
+                "position_ids": np.zeros((1, 3), np.int64),
+                "cos_cache": _ANGLES,
+                "sin_cache": _ANGLES,
+            },
+            {},
+            "position_ids",
+            0,
+            4,
+        ),
+        (
+            "RotaryEmbedding",
+            {
+                "input": np.zeros((1, 3, 4), np.float32),
+                "position_ids": np.zeros(1, np.int64),
+                "cos_cache": _ANGLES,
+                "sin_cache": _ANGLES,
+            },
+            {},
+            "position_ids",
+            0,
+            2,
+        ),
+        ("EmbedLayerNormalization", _WORDS, {}, "input_ids", 0, 6),
+        (
+            "EmbedLayerNormalization",
+            {**_WORDS, "position_ids": np.zeros((1, 3), np.int32)},
+            {},
+            "position_ids",
+            0,
+            4,
+        ),
+    ],
+)
+def test_indices_are_within_what_they_index(
+    name: str, given: dict[str, Any], attributes: dict[str, Value], index: str, least: int, most: int
+) -> None:
+    operator = f"com.microsoft.{name}"
+    for place, wrong in ((least, False), (most, False), (least - 1, True), (most + 1, True)):
+        changed = {**given, index: given[index].copy()}
+        changed[index].flat[-1] = place
+        tensors = {key: Tensor(str(array.dtype), array) for key, array in changed.items()}
+        broken = OPERATORS[operator].broken(calling.call_with(operator, 1, tensors, attributes), tensors)
+        assert (broken is not None) == wrong
+
+
+def test_words_have_places_of_their_own_or_enough_of_the_embedding() -> None:
+    for words, wrong in ((5, False), (6, True)):
+        given = {**_WORDS, "input_ids": np.zeros((1, words), np.int32)}
+        tensors = {key: Tensor(str(array.dtype), array) for key, array in given.items()}
+        call = calling.call_with("com.microsoft.EmbedLayerNormalization", 1, tensors)
+        assert (OPERATORS["com.microsoft.EmbedLayerNormalization"].broken(call, tensors) is not None) == wrong

@@ -396,3 +396,20 @@ def test_fused_weights_of_float16_are_rounded_once_more() -> None:
         (found,) = DEVIATIONS[name](asked)
         assert isinstance(found, Approx)
         np.testing.assert_array_equal(found.value, [[[value]]])
+
+
+def test_an_extent_of_0_that_a_later_reshape_allows_is_taken_from_the_first_input() -> None:
+    load_specs([SPECS / "graphs" / "ReshapeChain.yaml"])
+    inputs = {"X": Tensor("float32", np.zeros((0, 8, 2), np.float32))}
+    attributes: dict[str, Value] = {
+        "first": (4, 2, -1),
+        "second": (0, 0, 4),
+        "third": (0, 0, 4),
+        "zero_too": 1,
+        "zero_last": 1,
+    }
+    call = call_with("ReshapeChain", 14, inputs, attributes)
+    asked = Deviating(OPERATORS["ReshapeChain"], call, inputs, "ieee")
+    (found,) = DEVIATIONS["extents_of_the_first_input"](asked)
+    assert isinstance(found, Exact)
+    assert found.tensor.array.shape == (0, 8, 4)

@@ -270,9 +270,18 @@ def _wrong_angles(n: Dimensions, call: Call) -> str | None:
     return "three sections of the columns of the caches"
 
 
+_TURNED = "positions of rows of the caches"
+_UNTURNED = (
+    Chosen("above", lambda raw, n: raw % 3 + n.get("M", 11), _TURNED),
+    Chosen("below", lambda raw, _: -1 - raw % 3, _TURNED),
+    Chosen("far_above", lambda raw, _: raw % 3 + 2**30, _TURNED),
+)
+
+
 def _beyond_the_caches(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
     places = inputs["position_ids"].array
-    return "positions of rows of the caches" if ((places < 0) | (places >= n["M"])).any() else None
+    last = places + n["S"] - 1 if places.ndim == 1 else places
+    return _TURNED if ((places < 0) | (last >= n["M"])).any() else None
 
 
 OPERATORS = (
@@ -339,8 +348,10 @@ OPERATORS = (
             chosen={
                 "position_ids": (
                     Chosen("places", lambda raw, n: raw % (4 if raw.ndim == 1 else n.get("M", 11))),
+                    *_UNTURNED,
                 )
             },
+            by_values=_beyond_the_caches,
         ),
         bounded(rotary_embedding),
     ),
@@ -352,7 +363,7 @@ OPERATORS = (
             _ANGLES,
             _wrong_angles,
             defaults={"M": 11},
-            chosen={"position_ids": (Chosen("places", lambda raw, n: raw % n.get("M", 11)),)},
+            chosen={"position_ids": (Chosen("places", lambda raw, n: raw % n.get("M", 11)), *_UNTURNED)},
             by_values=_beyond_the_caches,
         ),
         bounded(mrotary_embedding),

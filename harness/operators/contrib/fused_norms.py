@@ -159,9 +159,14 @@ def _saved(call: Call) -> tuple[str | None, ...]:
 _SKIPPED = "input: B S H; skip: B S H | 1 S H | S H; gamma: H; beta: H; bias: H"
 _ROWS = "words, segments and places of which there is an embedding"
 IDS = {
-    "input_ids": (Chosen("in_range", lambda raw, n: raw % n.get("V", 7)),),
-    "segment_ids": (Chosen("in_range", lambda raw, n: raw % n.get("G", 2)),),
-    "position_ids": (Chosen("in_range", lambda raw, n: raw % n.get("P", 5)),),
+    **{
+        f"{name}_ids": (
+            Chosen("in_range", lambda raw, n, rows=rows, usual=usual: raw % n.get(rows, usual)),  # type: ignore[misc] # of this name
+            Chosen("above", lambda raw, _: raw * 0 + 9, _ROWS),
+            Chosen("below", lambda raw, _: -1 - raw % 3, _ROWS),
+        )
+        for name, rows, usual in (("input", "V", 7), ("segment", "G", 2), ("position", "P", 5))
+    },
     "mask": (PADDED, Chosen("holes", lambda raw, _: raw % 4 > 0)),
 }
 
@@ -176,6 +181,12 @@ _SEGMENTS = tuple(
 )
 
 
+def _no_places(n: Dimensions, call: Call) -> str | None:
+    if ("segment_ids" in call.inputs) != ("segment_embedding" in call.inputs):
+        return "segments have an embedding"
+    return None if n["S"] <= n["P"] or "position_ids" in call.inputs else _ROWS
+
+
 def _no_embeddings(n: Dimensions, call: Call) -> str | None:
     if len({name in call.inputs for name in _SEGMENTS}) > 1:
         return "segments have all four inputs or none"
@@ -183,7 +194,7 @@ def _no_embeddings(n: Dimensions, call: Call) -> str | None:
 
 
 def _beyond_the_embeddings(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
-    for name, rows in (("input_ids", n["V"]), ("segment_ids", n.get("G", 0))):
+    for name, rows in (("input_ids", n["V"]), ("segment_ids", n.get("G", 0)), ("position_ids", n["P"])):
         if name in inputs and not ((inputs[name].array >= 0) & (inputs[name].array < rows)).all():
             return _ROWS
     return None
@@ -226,14 +237,11 @@ OPERATORS = (
             "input_ids: B S; segment_ids: B S; word_embedding: V H; position_embedding: P H; segment_embedding: G H; gamma: H; "
             "beta: H; mask: B S; position_ids: B S | 1 S",
             "B S H; B; B S H",
-            rule=lambda _n, call: (
-                None
-                if ("segment_ids" in call.inputs) == ("segment_embedding" in call.inputs)
-                else "segments have an embedding"
-            ),
+            rule=_no_places,
             chosen=IDS,
             types=lambda call: (None, "int32", None),
             count=2,
+            by_values=_beyond_the_embeddings,
         ),
         bounded(embed_layer_norm),
     ),
@@ -245,16 +253,7 @@ OPERATORS = (
             "B S H; B",
             rule=_no_embeddings,
             chosen={
-                **{
-                    name: (
-                        *kinds,
-                        Chosen("above", lambda raw, _: raw * 0 + 9, _ROWS),
-                        Chosen("below", lambda raw, _: -1 - raw % 3, _ROWS),
-                    )
-                    if name.endswith("_ids")
-                    else kinds
-                    for name, kinds in IDS.items()
-                },
+                **IDS,
                 **{name: (SCALES,) for name in _QUANTISED if name.endswith("scale")},
             },
             count=2,

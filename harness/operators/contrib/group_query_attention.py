@@ -244,6 +244,9 @@ def _no_groups(n: Dimensions, call: Call) -> str | None:
     return None if caches == {bool(call.parameter("do_rotary", 0))} else "do_rotary, and the caches of angles"
 
 
+_LENGTHS = "seqlens_k + 1 is from 1 to total_sequence_length"
+
+
 def _no_lengths(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
     """Lengths that a batch cannot have, as the description of query_seqlens says."""
     held = inputs["seqlens_k"].array.astype(np.int64) + 1
@@ -252,7 +255,7 @@ def _no_lengths(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str
     if most < (0 if slides else n["S"]):
         return "total_sequence_length counts the new tokens"
     if ((held < 1) | (held > most)).any():
-        return "seqlens_k + 1 is from 1 to total_sequence_length"
+        return _LENGTHS
     if "query_seqlens" not in inputs:
         return None
     new = inputs["query_seqlens"].array.astype(np.int64)
@@ -289,6 +292,9 @@ OPERATORS = (
             {
                 "seqlens_k": (
                     Chosen("full", lambda raw, n: raw * 0 + n["S"] + n["P"] - 1),
+                    Chosen("above", lambda raw, n: raw % 3 + n["S"] + n["P"], _LENGTHS),
+                    Chosen("far_above", lambda raw, n: raw % 3 + 2**30, _LENGTHS),
+                    Chosen("below", lambda raw, _: -2 - raw % 3, _LENGTHS),
                     Chosen("ragged", _ragged),
                     Chosen("latest", _latest),
                     Chosen("used", _used),

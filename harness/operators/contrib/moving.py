@@ -176,6 +176,14 @@ _TOKENS = (*_tokens(4), Chosen("different", lambda raw, _: np.arange(raw.size)))
 """Tokens that stand at many places, and those that stand at one."""
 
 
+_SCORED = "tokens that have a score"
+
+
+def _beyond_the_scores(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+    tokens = inputs["input_ids"].array
+    return _SCORED if ((tokens < 0) | (tokens >= n["V"])).any() else None
+
+
 def _not_left(n: Dimensions, _call: Call, inputs: Mapping[str, Tensor]) -> str | None:
     """Predictions that do not go with what is left of the source."""
     left = n["S"] - int(inputs["prev_suffix_match_idx"].array)
@@ -219,7 +227,14 @@ OPERATORS = (
             "input_ids: B S; scores: B V",
             "B V",
             rule=lambda n, _: None if n["ngram_size"] > 0 else "ngram_size is above 0",
-            chosen={"input_ids": _tokens(3)},
+            chosen={
+                "input_ids": (
+                    *_tokens(3),
+                    Chosen("above", lambda raw, _: raw % 2 + 100_000, _SCORED),
+                    Chosen("below", lambda raw, _: -1 - raw % 2, _SCORED),
+                )
+            },
+            by_values=_beyond_the_scores,
         ),
         decided(ngram_repeat_block),
         outputs=lambda call: (call.inputs["scores"].shape,),
