@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from math import prod
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.model.case import Case, Validity
@@ -129,6 +130,18 @@ def test_a_case_of_everything_together_is_no_base() -> None:
     assert together
     everything = {tuple(sorted(case.attributes)) for case in together}
     assert not [case.id for case in generated("Conv") if tuple(sorted(case.attributes)) in everything]
+
+
+def test_a_mode_that_cases_of_everything_together_alone_have_gets_no_case() -> None:
+    def apart(case: Case) -> Case:
+        own = case.attributes.get("axis") == 0
+        return msgspec.structs.replace(case, id=f"{case.id}:sweep=together") if own else case
+
+    plan = plan_of("LpNormalization")
+    cases = [apart(case) for case in plan if not is_of_kind(case) and case.directml is None]
+    made = list(kind_cases.kind_cases(plan.specs[0], cases))
+    assert made
+    assert not [case.id for case in made if case.attributes.get("axis") == 0]
 
 
 def test_where_elements_decide_how_large_an_output_is_another_input_is_larger() -> None:

@@ -155,6 +155,12 @@ def untransformed(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def softmax_for_logistic(asked: Deviating) -> tuple[Expected, ...]:
+    """TreeEnsemble of several targets: post_transform 1 as LOGISTIC and 2 as SOFTMAX."""
+    return asked.formula(post_transform=3 - asked.call.parameter("post_transform"))
+
+
+@deviation
 def squares_that_wrap(asked: Deviating) -> tuple[Expected, ...]:
     """Normalizer: squares of integers modulo 2**64."""
     x = asked.inputs["X"].array

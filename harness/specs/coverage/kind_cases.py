@@ -107,7 +107,7 @@ def _made_in_modes(seen: SeenKinds, order: _Order) -> Iterator[Case]:
         for mode in kinds.modes_of(witness.case):
             bases.setdefault(mode, []).append(witness)
     for mode, cell in mode_cells(seen):
-        if cell not in seen.by_mode.get(mode, ()) and (made := _made(seen, bases[mode], cell)) is not None:
+        if cell not in seen.by_mode.get(mode, ()) and (made := _made(seen, bases.get(mode, ()), cell)):
             seen.count(made)
             yield made
 
