@@ -104,7 +104,13 @@ class Recording:
         number = 0
         nodes, lost = _within_reach(graph, values.keys() | weights.keys()) if prefix else (graph.node, [])
         for part in parts(nodes, weights, opset):
-            values |= self._run(part, values, weights, prefix or "the model")
+            try:
+                values |= self._run(part, values, weights, prefix or "the model")
+            except NothingRan:
+                if not prefix:
+                    raise
+                lost += part.nodes  # the model has run, of whose values a body may need more
+                continue
             for whole in part.nodes:
                 node = without_unused(whole, used, opset)
                 name = prefix + (node.name or f"{node.op_type}_{number}")
@@ -198,6 +204,11 @@ def first_iteration(
     if len(found[1]) != len(body.input):
         return None
     given = {value.name: each for value, each in zip(body.input, found[1], strict=True) if each is not None}
+    for value in (
+        body.input[:2] if node.op_type == "Loop" else ()
+    ):  # the counter and the condition may have a dimension
+        if len(value.type.tensor_type.shape.dim) == 1:
+            given[value.name] = Tensor(given[value.name].dtype, given[value.name].array.reshape(1))
     return body, given
 
 
