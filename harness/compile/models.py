@@ -7,7 +7,7 @@ Weights stay in their files until a part needs them. Local functions are inlined
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +23,7 @@ from harness.model import plain_file
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.errors import UsageError, shown
-from harness.operators.in_models import counts_outputs
+from harness.operators.in_models import CONSTANT, counts_outputs
 from harness.specs.reading.literals import MAX_RANK
 from harness.targets.execution import Graph
 from harness.worker.worker import PACKED, unpacked
@@ -179,11 +179,11 @@ def _check(path: Path, graph: GraphProto) -> None:
         raise UsageError(
             f"{path}: {shown(large[0])!r} has {ranks[large[0]]} dimensions, and {MAX_RANK} are the most; export the model with fewer"
         )
-    numbers = Counter(name for node in graph.node for name in node.output if name)
-    numbers.update(ranks.keys())
+    made = {name for node in graph.node for name in node.output} | ranks.keys()
+    numbers = Counter(name for node in graph.node if node.op_type != CONSTANT for name in node.output if name)
+    numbers.update(ranks.keys())  # of two constants of one name ONNX Runtime takes the last
     if twice := [name for name, number in numbers.items() if number > 1]:
         raise UsageError(f"{path}: {shown(twice[0])!r} is the name of two values; export the model again")
-    made = numbers.keys()
     if lost := [each.name for each in graph.output if each.name not in made]:
         raise UsageError(f"{path}: nothing makes the output {shown(lost[0])!r}; export the model again")
     graphs = [graph, *bodies(graph)]
@@ -251,6 +251,16 @@ def _weight(path: Path, proto: TensorProto) -> Tensor:
         raise UsageError(
             f"{where} in {shown(entries.get('location', ''))!r} is missing or damaged: {why}; copy its file beside the model"
         ) from error
+
+
+def declared_dtypes(graph: GraphProto) -> dict[str, str]:
+    """Return the element types that a graph and those within declare of values, without those of two types."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in (graph, *bodies(graph)):
+        for value in (*each.output, *each.value_info):
+            number = value.type.tensor_type.elem_type
+            found[value.name] |= {BY_ONNX_NUMBER[number].name} if number in BY_ONNX_NUMBER else set()
+    return {name: next(iter(dtypes)) for name, dtypes in found.items() if len(dtypes) == 1}
 
 
 def bodies(graph: GraphProto) -> Iterator[GraphProto]:
