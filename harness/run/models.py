@@ -91,7 +91,8 @@ def take_apart(
     timeout: float,
 ) -> TakenApart:
     """Record models and write their distinct calls as specs into a folder; `timeout` is that of a part of a model, in
-    seconds. Where no model runs with 1 for each free dimension, others are tried for as long. Errors: UsageError, NothingRan."""
+    seconds. Free dimensions are 2 and 3, or 1 where that does not run, or others, tried for as long. Errors: UsageError,
+    NothingRan."""
     models = [read_model(path) for path in paths]
     known = dict.fromkeys(name for model in models for name in free_dimensions(model))
     if unknown := given.sizes.keys() - known:
@@ -99,6 +100,13 @@ def take_apart(
         raise UsageError(
             f"{', '.join(map(str, paths))}: no free dimension is named {min(unknown)!r}; {there}"
         )
+    if given.data is None and (first := _first_sizes(models)):
+        with suppress(InputsRefused, UsageError):
+            found = _taken_apart(
+                models, given._replace(sizes={**first, **given.sizes}), folder, tell, timeout
+            )
+            if not found.ended:
+                return found
     try:
         return _taken_apart(models, given, folder, tell, timeout)
     except InputsRefused:
@@ -111,9 +119,17 @@ def take_apart(
         raise
 
 
+def _first_sizes(models: Sequence[Model]) -> dict[str, int]:
+    """Return sizes of free dimensions with which a wrong axis shows: of one element Softmax is 1 and a mean the element. A length,
+    a height or a width is another than a batch."""
+    inner = set[str]().union(*map(inner_dimensions, models))
+    free = [name for model in models for name in free_dimensions(model)]
+    return {name: 3 if name in inner else 2 for name in free if name not in sums(free)}
+
+
 def _other_sizes(models: Sequence[Model], given: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield sizes of free dimensions for models that do not run with 1: usual ones of lengths, heights and widths, then each
-    one larger than the others, as that of a mask of what came before and what is new."""
+    """Yield sizes of free dimensions for models that run neither with 2 and 3 nor with 1: usual ones of lengths, heights and
+    widths, then each one larger than the others, as that of a mask of what came before and what is new."""
     inner = sorted(set[str]().union(*map(inner_dimensions, models)) - given.keys())
     for size in _SIZES if inner else ():
         yield dict.fromkeys(inner, size)

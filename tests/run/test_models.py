@@ -822,6 +822,14 @@ def test_lengths_are_tried_where_a_model_does_not_run_with_one() -> None:
     assert "free dimensions were batch=1, samples=2: set others with --dim NAME=N" in said
 
 
+def test_a_wrong_axis_shows_where_dimensions_are_free() -> None:
+    """Of one element Softmax is 1, whatever its axis is."""
+    model = saved(transformer_block())
+    assert report_of(model)["sizes"] == {"batch": 2, "sequence": 3}
+    shapes = {each["text"] for each in report("out")["calls"] if each["operator"] == "Softmax"}
+    assert shapes == {"Softmax(float32[2,2,3,3])"}
+
+
 def test_an_exponent_is_no_weight_that_rounding_moves() -> None:
     b = Builder()
     b.node("Sub", ["x", b.weight("mean", np.float32(0.3))], "centred")
@@ -1214,7 +1222,7 @@ def test_a_free_dimension_that_is_a_sum_follows_from_its_terms() -> None:
     model = saved(b.model(inputs, [value("y", FLOAT, "m")]))
     judged(model, "--dim", "p=3")
     found = report("out")
-    assert found["sizes"] == {"p": 3, "n": 1, "p + n": 4}
+    assert found["sizes"] == {"p": 3, "n": 2, "p + n": 5}
     assert all(each["resized"] == 0.0 for each in found["whole"])
 
 
