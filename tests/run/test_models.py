@@ -520,6 +520,46 @@ def test_a_body_that_does_not_run_by_itself_is_not_judged(monkeypatch: pytest.Mo
     assert set(found["verdicts"]["cpu"][1:-1]) == {"not judged"}
 
 
+def test_force_replaces_what_a_killed_run_left() -> None:
+    """A run that ended between its specs and its first line."""
+    model = saved(relu(2))
+    judged(model)
+    os.unlink("out/run.jsonl")
+    ended = refused(model, "-t", "cpu", "-o", "out")
+    assert "specs: is not of a run of models" in complaint(ended)
+    Path("out/specs/Mine.yaml").write_text("mine")
+    ended = refused(model, "-t", "cpu", "-o", "out", "--force")
+    assert "specs: is not of a run of models" in complaint(ended)
+    os.unlink("out/specs/Mine.yaml")
+    judged(model, "--force")
+
+
+def test_a_baseline_of_other_weights_is_said() -> None:
+    model = hostile(2, 3)
+    judged(saved(model))
+    os.rename("out", "before")
+    assert "other weights" not in judged(saved(model), "--baseline", "before").out
+    model.graph.initializer[0].float_data[0] = 2
+    assert "before: is of other models, or of other weights" in judged(
+        saved(model), "--baseline", "before", "--force"
+    ).out.replace("\n  ", " ")
+
+
+def test_types_that_onnx_runtime_does_not_infer_are_those_of_the_model() -> None:
+    """As of the scores of com.microsoft.MultiHeadAttention; two constants have one name, of which the last counts."""
+    b = Builder()
+    attention = helper.make_node(
+        "MultiHeadAttention", ["x", "x", "x"], ["y", "", "", "scores"], domain="com.microsoft", num_heads=2
+    )
+    b.nodes.append(attention)
+    for number in (1.0, 2.0):
+        b.node("Constant", [], "two", value_float=number)
+    b.node("Mul", ["y", "two"], "z")
+    outputs = [value("z", FLOAT, 1, 3, 4), value("scores", FLOAT, 1, 2, 3, 3)]
+    judged(saved(b.model([value("x", FLOAT, 1, 3, 4)], outputs)))
+    assert report("out")["verdicts"]["cpu"] == ["correct", "correct"]
+
+
 def test_big_endian_inputs_keep_their_numbers() -> None:
     model = read_model(Path(saved(transformer_block())))
     np.savez("given.npz", ids=np.array([[1, 2]], ">i8"))
