@@ -46,7 +46,7 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
     "dims",
     multiple=True,
     metavar="NAME=N",
-    help="Size of a free dimension (default: 1); repeatable.",
+    help="Size of a free dimension (default: 2 or 3, or one that runs); repeatable.",
 )
 @seed_option("Seed of the inputs that are drawn.")
 @click.option(

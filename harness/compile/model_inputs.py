@@ -71,7 +71,9 @@ class ModelInputs:
         found = {}
         for value in self._model.inputs:
             if not value.type.HasField("tensor_type"):
-                raise UsageError(f"{self._model.path}: input {value.name!r} is no tensor")
+                raise UsageError(
+                    f"{self._model.path}: input {shown(value.name)!r} is no tensor; export the model with tensors as inputs"
+                )
             self.drawn += [] if value.name in given else [value.name]
             found[value.name] = given[value.name] if value.name in given else self._draw(value)
         return found
@@ -136,7 +138,8 @@ class ModelInputs:
         number = value.type.tensor_type.elem_type
         if number not in BY_ONNX_NUMBER:
             raise UsageError(
-                f"{self._model.path}: input {value.name!r} has an element type that cannot be fed"
+                f"{self._model.path}: input {shown(value.name)!r} has an element type that cannot be fed; "
+                "export the model with another"
             )
         dtype = BY_ONNX_NUMBER[number]
         if not value.type.tensor_type.HasField("shape"):

@@ -7,7 +7,7 @@ Weights stay in their files until a part needs them. Local functions are inlined
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -23,13 +23,18 @@ from harness.model import plain_file
 from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.errors import UsageError, shown
-from harness.operators.in_models import counts_outputs
+from harness.operators.in_models import CONSTANT, counts_outputs
+from harness.specs.reading.literals import MAX_RANK
 from harness.targets.execution import Graph
+from harness.worker.worker import PACKED, unpacked
 
 PROTOBUF_LIMIT = (1 << 31) - 1
 _PART = 256 << 20
 """Bytes of weights in one part of a model."""
 _NO_TENSOR = ("seq(", "optional(", "map(")
+_CONTRIBUTED = "com.microsoft"
+_MOST_NODES = 1 << 20
+"""Nodes up to which functions are inlined: twenty that call each other twice are a million."""
 
 
 class Model(NamedTuple):
@@ -77,12 +82,22 @@ def read_model(path: Path) -> Model:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except DecodeError as error:
-        raise UsageError(f"{path}: no ONNX model, or a damaged one") from error
+        raise UsageError(f"{path}: no ONNX model, or a damaged one; export or copy it again") from error
     except UnicodeEncodeError as error:
         raise UsageError(f"{str(path)!r} is not text in UTF-8: rename the file") from error
     if not proto.graph.node or not proto.opset_import:
-        raise UsageError(f"{path}: no ONNX model: it has no node, or does not say its opset")
+        raise UsageError(f"{path}: no ONNX model: it has no node, or does not say its opset; export it again")
+    for each in proto.opset_import:
+        if not -1 << 31 <= each.version < 1 << 31:
+            raise UsageError(
+                f"{path}: domain {shown(each.domain)!r} has no opset {each.version}; export the model again"
+            )
     if proto.functions:
+        if _written_out(proto) > _MOST_NODES:
+            raise UsageError(
+                f"{path}: its functions call each other so often that it has more than {_MOST_NODES:,} nodes; "
+                "export the model with fewer"
+            )
         from onnx import checker, inliner
 
         _raise_opsets(proto)
@@ -102,7 +117,31 @@ def read_model(path: Path) -> Model:
         for each in graph.initializer:
             each.CopyFrom(tensor_proto(each.name, _weight(path, each)))
     opsets = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in proto.opset_import}
+    if any(node.domain == _CONTRIBUTED for each in (proto.graph, *bodies(proto.graph)) for node in each.node):
+        opsets.setdefault(_CONTRIBUTED, 1)  # as ONNX Runtime does
     return Model(path, proto.graph, weights, opsets, proto.ir_version, sha256(data).hexdigest())
+
+
+def _written_out(proto: ModelProto) -> int:
+    """Return how many nodes a model has once its functions are inlined; of functions that call themselves a part."""
+    calls = {}
+    for key, nodes in (
+        ("", proto.graph.node),
+        *(((each.domain, each.name), each.node) for each in proto.functions),
+    ):
+        graph = GraphProto(node=nodes)
+        calls[key] = Counter(
+            (node.domain, node.op_type) for each in (graph, *bodies(graph)) for node in each.node
+        )
+    sizes = dict.fromkeys(calls, 0)
+    for _ in calls:  # each turn has the sizes of functions one call deeper
+        grown = {
+            key: sum(n * sizes.get(each, 1) for each, n in found.items()) for key, found in calls.items()
+        }
+        if grown == sizes or max(grown.values()) > _MOST_NODES:
+            break
+        sizes = grown
+    return max(grown.values())
 
 
 def _raise_opsets(proto: ModelProto) -> None:
@@ -125,17 +164,26 @@ def _since(node: NodeProto, opset: int) -> int | None:
 
 
 def _check(path: Path, graph: GraphProto) -> None:
-    """Refuse what nothing could go on with: texts that are no UTF-8, which Protocol Buffers let through, inputs of one
-    name, outputs that nothing makes, sparse tensors, and data of attributes in other files, which ONNX Runtime would look
-    for in the folder that it is started in."""
+    """Refuse what nothing could go on with: texts that are no UTF-8, which Protocol Buffers let through, values of one
+    name, outputs that nothing makes, tensors that no array holds, sparse ones, and data of attributes in other files, which
+    ONNX Runtime would look for in the folder that it is started in."""
     for text in _texts(graph):
         if not isinstance(text, str):
             raise UsageError(f"{path}: a name in it is no UTF-8: {text!r:.60}; export the model again")
     names = Counter(value.name for value in graph.input)
     if twice := [name for name, number in names.items() if number > 1]:
         raise UsageError(f"{path}: two inputs are named {shown(twice[0])!r}; export the model again")
-    made = {name for node in graph.node for name in node.output}
-    made.update(each.name for each in (*graph.input, *graph.initializer))
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in graph.input}
+    ranks |= {each.name: len(each.dims) for each in graph.initializer}
+    if large := [name for name, rank in ranks.items() if rank > MAX_RANK]:
+        raise UsageError(
+            f"{path}: {shown(large[0])!r} has {ranks[large[0]]} dimensions, and {MAX_RANK} are the most; export the model with fewer"
+        )
+    made = {name for node in graph.node for name in node.output} | ranks.keys()
+    numbers = Counter(name for node in graph.node if node.op_type != CONSTANT for name in node.output if name)
+    numbers.update(ranks.keys())  # of two constants of one name ONNX Runtime takes the last
+    if twice := [name for name, number in numbers.items() if number > 1]:
+        raise UsageError(f"{path}: {shown(twice[0])!r} is the name of two values; export the model again")
     if lost := [each.name for each in graph.output if each.name not in made]:
         raise UsageError(f"{path}: nothing makes the output {shown(lost[0])!r}; export the model again")
     graphs = [graph, *bodies(graph)]
@@ -143,6 +191,8 @@ def _check(path: Path, graph: GraphProto) -> None:
         name = shown(sparse.values.name)
         raise UsageError(f"{path}: weight {name!r} is a sparse tensor; save the model with dense weights")
     for node in (node for each in graphs for node in each.node):
+        if not any(node.output):
+            raise UsageError(f"{path}: a node of {shown(node.op_type)} has no output; export the model again")
         for attribute in node.attribute:
             if attribute.HasField("sparse_tensor"):
                 raise UsageError(
@@ -176,22 +226,41 @@ def _weight(path: Path, proto: TensorProto) -> Tensor:
         if proto.data_type not in BY_ONNX_NUMBER:
             raise LeftOut("an element type that the harness cannot feed to ONNX Runtime")
     except LeftOut as error:
-        raise UsageError(f"{where}: {error}") from error
+        raise UsageError(f"{where}: {error}; export the model again") from error
     entries = {entry.key: entry.value for entry in proto.external_data}
     dtype, shape = BY_ONNX_NUMBER[proto.data_type], tuple(proto.dims)
     try:
         file = (path.parent / entries.get("location", "")).resolve()
         if not any(file.is_relative_to(each) for each in (path.parent.resolve(), path.resolve().parent)):
-            raise UsageError(f"{where} lies outside of the model's folder: {shown(entries['location'])}")
+            raise UsageError(
+                f"{where} lies outside of the model's folder: {shown(entries['location'])}; copy its file beside the model"
+            )
         plain_file.PlainFile(file).close()  # a pipe would be waited for
         if not math.prod(shape):
             return Tensor(dtype.name, np.empty(shape, dtype.storage))
-        return Tensor(dtype.name, np.memmap(file, dtype.storage, "r", int(entries.get("offset", 0)), shape))
+        size = -(-math.prod(shape) * PACKED.get(dtype.onnx, 8 * dtype.itemsize) // 8)
+        if int(entries.get("length", 0)) not in (0, size):  # ONNX Runtime takes 0 for all
+            raise ValueError
+        place = int(entries.get("offset", 0))
+        if dtype.onnx in PACKED:
+            held = np.memmap(file, "u1", "r", place, (size,))
+            return Tensor(dtype.name, dtype.wrapped(unpacked(held, dtype.onnx, shape)))
+        return Tensor(dtype.name, np.memmap(file, dtype.storage, "r", place, shape))
     except (OSError, ValueError, OverflowError) as error:
         why = getattr(error, "strerror", None) or "its extents or its place do not fit the file"
         raise UsageError(
             f"{where} in {shown(entries.get('location', ''))!r} is missing or damaged: {why}; copy its file beside the model"
         ) from error
+
+
+def declared_dtypes(graph: GraphProto) -> dict[str, str]:
+    """Return the element types that a graph and those within declare of values, without those of two types."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in (graph, *bodies(graph)):
+        for value in (*each.output, *each.value_info):
+            number = value.type.tensor_type.elem_type
+            found[value.name] |= {BY_ONNX_NUMBER[number].name} if number in BY_ONNX_NUMBER else set()
+    return {name: next(iter(dtypes)) for name, dtypes in found.items() if len(dtypes) == 1}
 
 
 def bodies(graph: GraphProto) -> Iterator[GraphProto]:

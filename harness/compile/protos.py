@@ -19,6 +19,8 @@ from harness.model.operator_schema import OperatorSchema
 from harness.targets.frames import tensor_bytes
 from harness.worker.worker import PACKED, packed
 
+_NO_TEXT = "strings that are not UTF-8"
+
 
 class LeftOut(ValueError):
     """A value that is not fed to ONNX Runtime, a model or a call that is no case: `reason` is the same for all of a kind,
@@ -80,7 +82,8 @@ def tensor_of(number: int, held: TensorProto | SequenceProto | Any) -> Tensor:
                 raise ValueError
             held = numpy_helper.to_array(held)
         except Exception as error:  # whatever onnx says of damaged data, which differs by release
-            raise LeftOut("a tensor whose data does not fit its shape") from error
+            no_text = isinstance(error, UnicodeDecodeError)
+            raise LeftOut(_NO_TEXT if no_text else "a tensor whose data does not fit its shape") from error
     if isinstance(held, (list, tuple, dict, SequenceProto)) or held is None:
         raise LeftOut("sequences, maps or optional values")
     array = _stored(dtype.storage, np.asarray(held))
@@ -95,7 +98,7 @@ def _stored(storage: str, array: Array) -> Array:
                 each.decode() if isinstance(each, bytes) else str(each) for each in array.reshape(-1).tolist()
             ]
         except UnicodeDecodeError as error:
-            raise LeftOut("strings that are not UTF-8") from error
+            raise LeftOut(_NO_TEXT) from error
         return texts.reshape(array.shape)
     if array.dtype.newbyteorder("=") == storage:
         return array.astype(storage, copy=False)

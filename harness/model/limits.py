@@ -9,4 +9,4 @@ import msgspec
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Magnitude = Annotated[float, msgspec.Meta(ge=0)]
-CaseId = Annotated[str, msgspec.Meta(max_length=4096)]
+CaseId = Annotated[str, msgspec.Meta(max_length=1 << 16)]

@@ -27,6 +27,8 @@ from harness.specs.reading.write import entry_lines
 TENSORS = "tensors.bin"
 _FEW, _FEW_FLOATS = 64, 4
 """Elements of a constant that belong to what a call is: of integers, and of floats."""
+_MOST_INPUTS = 1000
+"""Tensors of a call: each is a term of an id."""
 
 
 @dataclass
@@ -156,9 +158,14 @@ def _case(call: ModelCall) -> tuple[Case | None, str]:
     if draws(recorded.node.op_type, len(recorded.node.input)) and not recorded.outputs:
         return None, "gives other elements in each run"
     if not call.complete:
-        return None, "an input is a sequence, an optional, or made of one, and was not recorded"
+        return (
+            None,
+            "an input is a sequence, an optional, or made of one, and was not recorded, or its body does not run by itself",
+        )
     if not recorded.outputs:
         return None, "gives no tensor"
+    if len(recorded.inputs) > _MOST_INPUTS:
+        return None, f"takes more than {_MOST_INPUTS:,} tensors"
     shapes = "static" if model.static or needs_lengths(recorded.node.op_type) else "symbolic"
     names = list(recorded.outputs)
     single = single_model(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,6 +48,7 @@ from harness.targets.registry import parse_target
 from harness.targets.windows.releases import release_for_level, usable_levels
 
 SPECS, REPORT = "specs", "model.json"
+_COMMENT = "The calls of"
 _SIZES = (64, 224, 320, 640, 2, 4, 8, 16, 32, 128, 256, 512)
 """Lengths, heights and widths that are tried where a model does not run with 1: windows and pictures of usual sizes, then those
 of texts that a model was traced with, of which exporters make constants."""
@@ -89,7 +91,8 @@ def take_apart(
     timeout: float,
 ) -> TakenApart:
     """Record models and write their distinct calls as specs into a folder; `timeout` is that of a part of a model, in
-    seconds. Where no model runs with 1 for each free dimension, others are tried for as long. Errors: UsageError, NothingRan."""
+    seconds. Free dimensions are 2 and 3, or 1 where that does not run, or others, tried for as long. Errors: UsageError,
+    NothingRan."""
     models = [read_model(path) for path in paths]
     known = dict.fromkeys(name for model in models for name in free_dimensions(model))
     if unknown := given.sizes.keys() - known:
@@ -97,6 +100,13 @@ def take_apart(
         raise UsageError(
             f"{', '.join(map(str, paths))}: no free dimension is named {min(unknown)!r}; {there}"
         )
+    if given.data is None and (first := _first_sizes(models)):
+        with suppress(InputsRefused, UsageError):
+            found = _taken_apart(
+                models, given._replace(sizes={**first, **given.sizes}), folder, tell, timeout
+            )
+            if not found.ended:
+                return found
     try:
         return _taken_apart(models, given, folder, tell, timeout)
     except InputsRefused:
@@ -109,9 +119,17 @@ def take_apart(
         raise
 
 
+def _first_sizes(models: Sequence[Model]) -> dict[str, int]:
+    """Return sizes of free dimensions with which a wrong axis shows: of one element Softmax is 1 and a mean the element. A length,
+    a height or a width is another than a batch."""
+    inner = set[str]().union(*map(inner_dimensions, models))
+    free = [name for model in models for name in free_dimensions(model)]
+    return {name: 3 if name in inner else 2 for name in free if name not in sums(free)}
+
+
 def _other_sizes(models: Sequence[Model], given: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield sizes of free dimensions for models that do not run with 1: usual ones of lengths, heights and widths, then each
-    one larger than the others, as that of a mask of what came before and what is new."""
+    """Yield sizes of free dimensions for models that run neither with 2 and 3 nor with 1: usual ones of lengths, heights and
+    widths, then each one larger than the others, as that of a mask of what came before and what is new."""
     inner = sorted(set[str]().union(*map(inner_dimensions, models)) - given.keys())
     for size in _SIZES if inner else ():
         yield dict.fromkeys(inner, size)
@@ -151,7 +169,7 @@ def _taken_apart(
     if not found.models:
         raise found.ended[0]
     found.calls.extend(calls.all)
-    calls.write(folder, f"The calls of {', '.join(model.path.name for model in models)}")
+    calls.write(folder, f"{_COMMENT} {', '.join(model.path.name for model in models)}")
     return found
 
 
@@ -201,7 +219,8 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     specs, fresh = asked.out / SPECS, asked.out / f".{SPECS}.part"
     if not asked.resume:
         check_vacant(asked.out, force=asked.force)
-        if specs.exists() and not (run_file(asked.out).is_file() and (specs / TENSORS).is_file()):
+        begun = run_file(asked.out).is_file() or asked.force  # a run may have ended before it wrote a line
+        if specs.exists() and not (begun and _of_models(specs)):
             raise UsageError(
                 f"{specs}: is not of a run of models, which would replace it: choose another folder with -o"
             )
@@ -229,9 +248,10 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     reader = RunReader(done.path)
     results = list(reader)
     cases = {case.id: case for case in expand(load_specs([specs]))}
+    digests = tuple(each.model.digest for each in found.models)
     report = ModelReport(
         models=tuple(map(str, paths)),
-        digests=tuple(each.model.digest for each in found.models),
+        digests=digests,
         seed=given.seed,
         sizes=found.sizes,
         drawn=tuple(found.drawn),
@@ -242,7 +262,11 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         regions=tuple(RegionRow(each.case, tuple(each.places), each.made) for each in regions),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
         ended=tuple(map(str, found.ended)),
-        remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
+        remarks=(
+            *whole.remarks,
+            *_too_large(whole.regions.too_large),
+            *_other_models(asked.baseline, digests),
+        ),
         releases={level: release_for_level(level).onnxruntime for level in usable_levels()},
         known=tuple(_known(asked, reader.header, found.calls, results)),
     )
@@ -251,6 +275,22 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     with naming(asked.out / REPORT, "written"):
         (asked.out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
     return view, code
+
+
+def _of_models(specs: Path) -> bool:
+    """Say whether a folder's specs are those that `take_apart` writes."""
+    begins = [path.read_bytes().startswith(f"# {_COMMENT}".encode()) for path in specs.glob("*.yaml")]
+    return (specs / TENSORS).is_file() and all(begins)
+
+
+def _other_models(baseline: Path | None, digests: Sequence[str]) -> Iterator[str]:
+    """Yield a remark where an earlier run is one of other models, whose calls may have the same ids."""
+    held = None if baseline is None else (baseline if baseline.is_dir() else baseline.parent) / REPORT
+    if held is None or not held.is_file():
+        return
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        if list(json.loads(held.read_bytes())["digests"]) != list(digests):
+            yield f"{baseline}: is of other models, or of other weights: it says nothing of these numbers"
 
 
 def _levels(runs: Sequence[WholeRun]) -> Iterator[str]:

@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 from onnx import GraphProto, NodeProto, helper
 
-from harness.compile.models import Model, Part, node_bodies, parts, runnable, taken, without_unused
+from harness.compile.models import (
+    Model,
+    Part,
+    declared_dtypes,
+    node_bodies,
+    parts,
+    runnable,
+    taken,
+    without_unused,
+)
 from harness.compile.protos import tensor_of
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import NothingRan, shown
@@ -80,6 +89,7 @@ class Recording:
         self.constant: set[str] = set()
         self.kept: dict[str, Tensor] = {}
         self._room = _KEPT
+        self._dtypes = declared_dtypes(model.graph)  # of what ONNX Runtime does not infer
 
     def nodes(self, feeds: Mapping[str, Tensor]) -> Iterator[RecordedNode]:
         """Yield all nodes in their order, those of bodies behind their node; raise NothingRan where a part does not
@@ -104,7 +114,13 @@ class Recording:
         number = 0
         nodes, lost = _within_reach(graph, values.keys() | weights.keys()) if prefix else (graph.node, [])
         for part in parts(nodes, weights, opset):
-            values |= self._run(part, values, weights, prefix or "the model")
+            try:
+                values |= self._run(part, values, weights, prefix or "the model")
+            except NothingRan:
+                if not prefix:
+                    raise
+                lost += part.nodes  # the model has run, of whose values a body may need more
+                continue
             for whole in part.nodes:
                 node = without_unused(whole, used, opset)
                 name = prefix + (node.name or f"{node.op_type}_{number}")
@@ -149,7 +165,8 @@ class Recording:
             return {}
         given = _known(part.takes, values, weights)
         constants = [key for key in given if key in weights and key not in values]
-        graph = runnable(part.nodes, given, part.gives, self._model, constants=constants)
+        dtypes = {name: self._dtypes[name] for name in part.gives if name in self._dtypes}
+        graph = runnable(part.nodes, given, part.gives, self._model, constants=constants, dtypes=dtypes)
         fed = {key: each for key, each in given.items() if key not in constants}
         done = execute(self._pool, graph, fed, self._model.path.name)
         if done.outputs is None:
@@ -198,6 +215,11 @@ def first_iteration(
     if len(found[1]) != len(body.input):
         return None
     given = {value.name: each for value, each in zip(body.input, found[1], strict=True) if each is not None}
+    for value in (
+        body.input[:2] if node.op_type == "Loop" else ()
+    ):  # the counter and the condition may have a dimension
+        if len(value.type.tensor_type.shape.dim) == 1:
+            given[value.name] = Tensor(given[value.name].dtype, given[value.name].array.reshape(1))
     return body, given
 
 

@@ -590,7 +590,9 @@ class OnnxRuntime:
                     array.fill("" if array.dtype == object else 1)
             return [
                 (np.array(elements_of(value, number)), number)
-                for value, (_, number) in zip(values, unit["outputs"])
+                if number
+                else numbered(np.array(value.numpy()))
+                for value, (_, number) in zip(values, declared(session, unit["outputs"]))
             ]
 
         if binding == "outlived" and self._profiling:  # no run of another session is in its profile

@@ -445,6 +445,121 @@ def test_specs_of_ones_own_are_not_replaced() -> None:
     assert os.listdir("specs") == ["Mine.yaml"]
 
 
+def test_weights_of_four_bits_in_another_file_are_two_a_byte() -> None:
+    made = TensorProto(name="w", data_type=TensorProto.INT4, dims=[3], data_location=TensorProto.EXTERNAL)
+    made.external_data.add(key="location", value="long")
+    made.external_data.add(key="length", value="2")
+    Path("long").write_bytes(b"\xe1\x03")
+    assert read_model(Path(saved(hostile(3, weight=made)))).weights["w"].array.tolist() == [1, -2, 3]
+
+
+def test_outputs_of_no_declared_type_are_bound() -> None:
+    model = relu(2)
+    model.graph.output[0].ClearField("type")
+    judged(saved(model))
+    assert [each["bound"] for each in report("out")["whole"]] == [0.0] * 4
+
+
+def test_a_contributed_operator_needs_no_import() -> None:
+    b = Builder()
+    b.node("BiasGelu", ["x", b.drawn("w", 2)], "y", domain="com.microsoft")
+    model = b.model([value("x", FLOAT, 3, 2)], [value("y", FLOAT, 3, 2)])
+    del model.opset_import[1:]
+    judged(saved(model))
+    assert report("out")["verdicts"]["cpu"] == ["correct"]
+
+
+def test_a_call_of_hundreds_of_inputs_is_judged() -> None:
+    b = Builder()
+    names = [f"x{n}" for n in range(300)]
+    b.node("Sum", names, "y")
+    judged(saved(b.model([value(name, FLOAT, 1) for name in names], [value("y", FLOAT, 1)])))
+    assert report("out")["verdicts"]["cpu"] == ["correct"]
+
+
+def loop(counter: list[int], added: str) -> ModelProto:
+    """Return a loop of three trips that adds a value to x; its body declares the shape of its counter."""
+    nodes = [
+        helper.make_node("Add", ["i", "one"], ["end"]),
+        helper.make_node("Slice", ["x", "i", "end"], ["part"]),
+        helper.make_node("Add", ["state", added], ["next"]),
+        helper.make_node("Identity", ["on"], ["stays"]),
+    ]
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [value("i", INT64, *counter), value("on", TensorProto.BOOL), value("state", FLOAT, 3)],
+        [value("stays", TensorProto.BOOL), value("next", FLOAT, 3)],
+    )
+    b = Builder()
+    b.weight("one", np.array([1]))
+    b.nodes.append(helper.make_node("Loop", [b.weight("trips", np.array(3)), "", "x"], ["y"], body=body))
+    return b.model([value("x", FLOAT, 3)], [value("y", FLOAT, 3)])
+
+
+def test_a_counter_has_the_dimension_that_a_body_declares() -> None:
+    judged(saved(loop([1], "part")))
+    assert report("out")["verdicts"]["cpu"] == ["compared", *["correct"] * 4]
+
+
+def test_a_body_that_does_not_run_by_itself_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [
+        Tensor("int64", np.array(0)),
+        Tensor("bool", np.array(True)),
+        Tensor("float32", np.zeros(2, "f4")),
+    ]
+    monkeypatch.setattr("harness.run.recording.first_body", lambda *_: ("body", given))
+    monkeypatch.setattr("harness.run.recording.node_bodies", lambda node: [1] * (node.op_type == "Loop"))
+    model = loop([1], "x")
+    model.graph.node.append(helper.make_node("Neg", ["y"], ["z"]))
+    model.graph.output[0].name = "z"
+    judged(saved(model))
+    found = report("out")
+    assert found["verdicts"]["cpu"][0] == "compared"
+    assert found["verdicts"]["cpu"][-1] == "correct"
+    assert set(found["verdicts"]["cpu"][1:-1]) == {"not judged"}
+
+
+def test_force_replaces_what_a_killed_run_left() -> None:
+    """A run that ended between its specs and its first line."""
+    model = saved(relu(2))
+    judged(model)
+    os.unlink("out/run.jsonl")
+    ended = refused(model, "-t", "cpu", "-o", "out")
+    assert "specs: is not of a run of models" in complaint(ended)
+    Path("out/specs/Mine.yaml").write_text("mine")
+    ended = refused(model, "-t", "cpu", "-o", "out", "--force")
+    assert "specs: is not of a run of models" in complaint(ended)
+    os.unlink("out/specs/Mine.yaml")
+    judged(model, "--force")
+
+
+def test_a_baseline_of_other_weights_is_said() -> None:
+    model = hostile(2, 3)
+    judged(saved(model))
+    os.rename("out", "before")
+    assert "other weights" not in judged(saved(model), "--baseline", "before").out
+    model.graph.initializer[0].float_data[0] = 2
+    assert "before: is of other models, or of other weights" in judged(
+        saved(model), "--baseline", "before", "--force"
+    ).out.replace("\n  ", " ")
+
+
+def test_types_that_onnx_runtime_does_not_infer_are_those_of_the_model() -> None:
+    """As of the scores of com.microsoft.MultiHeadAttention; two constants have one name, of which the last counts."""
+    b = Builder()
+    attention = helper.make_node(
+        "MultiHeadAttention", ["x", "x", "x"], ["y", "", "", "scores"], domain="com.microsoft", num_heads=2
+    )
+    b.nodes.append(attention)
+    for number in (1.0, 2.0):
+        b.node("Constant", [], "two", value_float=number)
+    b.node("Mul", ["y", "two"], "z")
+    outputs = [value("z", FLOAT, 1, 3, 4), value("scores", FLOAT, 1, 2, 3, 3)]
+    judged(saved(b.model([value("x", FLOAT, 1, 3, 4)], outputs)))
+    assert report("out")["verdicts"]["cpu"] == ["correct", "correct"]
+
+
 def test_big_endian_inputs_keep_their_numbers() -> None:
     model = read_model(Path(saved(transformer_block())))
     np.savez("given.npz", ids=np.array([[1, 2]], ">i8"))
@@ -517,6 +632,42 @@ def sparse_in_a_body() -> ModelProto:
     return b.model([value("x", FLOAT, 2, 3), value("c", TensorProto.BOOL)], [value("z", FLOAT, 2, 3)])
 
 
+def named_twice() -> ModelProto:
+    """Return x + w as a model in which a node makes the weight too."""
+    model = hostile(2, 3)
+    model.graph.node.insert(0, helper.make_node("Neg", ["x"], ["w"]))
+    return model
+
+
+def giving_nothing() -> ModelProto:
+    """Return x + w as a model beside an If of no input and no output."""
+    model = hostile(2, 3)
+    model.graph.node.append(helper.make_node("If", [], []))
+    return model
+
+
+def of_opset(number: int) -> ModelProto:
+    """Return x + w as a model of an opset."""
+    model = hostile(2, 3)
+    model.opset_import[0].version = number
+    return model
+
+
+def bomb() -> ModelProto:
+    """Return a model of 24 functions, each of which calls the next one twice."""
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("ours", 1)]
+    bodies = [[("", "Neg", "a", "b")]] + [
+        [("ours", f"F{n}", "a", "between"), ("ours", f"F{n}", "between", "b")] for n in range(24)
+    ]
+    model = hostile(2, 3)
+    for n, body in enumerate(bodies):
+        nodes = [helper.make_node(name, [a], [b], domain=domain) for domain, name, a, b in body]
+        model.functions.append(helper.make_function("ours", f"F{n}", ["a"], ["b"], nodes, imports))
+    model.graph.node[0].CopyFrom(helper.make_node("F24", ["x"], ["y"], domain="ours"))
+    model.opset_import.append(imports[1])
+    return model
+
+
 NO_FIT = "its extents or its place do not fit the file; copy its file beside the model"
 HOSTILE = {
     "huge": (hostile(2**40, 2**40), "input 'x' of 1099511627776×1099511627776 elements cannot be drawn"),
@@ -528,6 +679,16 @@ HOSTILE = {
     "place": (hostile(2, 3, weight=outside("short", offset=str(2**70))), NO_FIT),
     "before": (hostile(2, 3, weight=outside("short", offset="-10")), NO_FIT),
     "short": (hostile(2, 3, weight=outside("short")), NO_FIT),
+    "length": (hostile(2, 3, weight=outside("long", length="4")), NO_FIT),
+    "many dimensions": (hostile(*[1] * 33), "'x' has 33 dimensions, and 32 are the most"),
+    "two values": (named_twice(), "'w' is the name of two values"),
+    "no outputs": (giving_nothing(), "a node of If has no output"),
+    "no opset": (of_opset(1 << 40), "domain '' has no opset 1099511627776"),
+    "calls upon calls": (bomb(), "its functions call each other so often that it has more than 1,048,576 nodes"),
+    "bytes for texts": (
+        hostile(2, 3, weight=TensorProto(name="w", data_type=TensorProto.STRING, dims=[1], string_data=[b"\xff"])),
+        "weight 'w': strings that are not UTF-8; export the model again",
+    ),
     "constant": (hostile(2, 3, constant=outside("short")), "attribute 'value' of a Constant has its data in another file"),
     "no data": (
         hostile(2, 3, weight=TensorProto(name="w", data_type=FLOAT, dims=[9])),
@@ -545,6 +706,7 @@ def test_a_hostile_model_is_one_line(name: str) -> None:
     Path("link").symlink_to("/etc/passwd")
     os.mkfifo("pipe")
     Path("short").write_bytes(b"abc")
+    Path("long").write_bytes(bytes(24))
     model, said = HOSTILE[name]
     with pytest.raises(UsageError, match=re.escape(said)) as raised:
         ModelInputs(read_model(Path(saved(model))), {}, 0).tensors(None)
@@ -700,6 +862,14 @@ def test_lengths_are_tried_where_a_model_does_not_run_with_one() -> None:
     assert "free dimensions were batch=1, samples=2: set others with --dim NAME=N" in said
 
 
+def test_a_wrong_axis_shows_where_dimensions_are_free() -> None:
+    """Of one element Softmax is 1, whatever its axis is."""
+    model = saved(transformer_block())
+    assert report_of(model)["sizes"] == {"batch": 2, "sequence": 3}
+    shapes = {each["text"] for each in report("out")["calls"] if each["operator"] == "Softmax"}
+    assert shapes == {"Softmax(float32[2,2,3,3])"}
+
+
 def test_an_exponent_is_no_weight_that_rounding_moves() -> None:
     b = Builder()
     b.node("Sub", ["x", b.weight("mean", np.float32(0.3))], "centred")
@@ -778,6 +948,29 @@ def test_a_gate_that_is_fused_is_known() -> None:
     wrong = [key for key, each in results_of(Path("out")).items() if each["outcome"] == "mismatch"]
     for name in ("RegionConvSigmoid", "RegionMatMulAddSigmoid"):
         assert any(key.startswith(name) for key in wrong), wrong
+
+
+def test_a_root_of_two_of_six_digits_is_known() -> None:
+    """As models of Bert have it; a root that is further off is not taken for one."""
+    b = Builder()
+    b.node("Div", ["x", b.weight("root", np.float32(1.41421))], "scaled")
+    b.node("Erf", ["scaled"], "erf")
+    b.node("Add", ["erf", b.weight("one", np.float32(1))], "sum")
+    b.node("Mul", ["x", "sum"], "product")
+    b.node("Mul", ["product", b.weight("half", np.float32(0.5))], "y")
+    judged(saved(b.model([value("x", FLOAT, 64)], [value("y", FLOAT, 64)])))
+    (region,) = report("out")["regions"]
+    assert results_of(Path("out"))[region["case"]]["outcome"] == "mismatch"
+
+
+def test_a_mask_of_which_onnx_says_nothing_is_compared() -> None:
+    node = helper.make_node("Dropout", ["x"], ["y", "mask"], name="drop")
+    b = Builder(10)
+    b.nodes.append(node)
+    b.node("Neg", ["y"], "z")
+    outputs = [value("z", FLOAT, 2), value("mask", TensorProto.BOOL, 2)]
+    judged(saved(b.model([value("x", FLOAT, 2)], outputs)))
+    assert report("out")["verdicts"]["cpu"] == ["compared", "correct"]
 
 
 def blocked(*, bias: bool) -> ModelProto:
@@ -1069,7 +1262,7 @@ def test_a_free_dimension_that_is_a_sum_follows_from_its_terms() -> None:
     model = saved(b.model(inputs, [value("y", FLOAT, "m")]))
     judged(model, "--dim", "p=3")
     found = report("out")
-    assert found["sizes"] == {"p": 3, "n": 1, "p + n": 4}
+    assert found["sizes"] == {"p": 3, "n": 2, "p + n": 5}
     assert all(each["resized"] == 0.0 for each in found["whole"])
 
 

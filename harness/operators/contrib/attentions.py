@@ -124,7 +124,8 @@ def multi_head(
     query: Bounded, call: Call, key: Any = None, value: Any = None, bias: Any = None, key_padding_mask: Any = None,
     attention_bias: Any = None, past_key: Any = None, past_value: Any = None,
 ) -> tuple[Bounded, ...]:  # fmt: skip
-    """Attend by the formula above, to keys and values that are given, packed with the queries, or of a cache."""
+    """Attend by the formula above, to keys and values that are given, packed with the queries, or of a cache; of the scores
+    the document does not say which are given."""
     heads = call.parameter("num_heads")
     parts = _unpacked(query, key, value)
     if bias is not None:
@@ -140,7 +141,7 @@ def multi_head(
         k, v = (concatenate([past[:, :, before], x], axis=2) for past, x in ((past_key, k), (past_value, v)))
     y, found = attend(AttendedHeads(q, k, v), call, attention_bias, key_padding_mask)
     k, v = (k, v) if shared is None else (filled(each, past_key.shape[2], 2) for each in (k, v))
-    return joined(y), k, v, found
+    return joined(y), k, v, found.unclaimed()
 
 
 def _unpacked(query: Bounded, key: Any, value: Any) -> list[Any]:

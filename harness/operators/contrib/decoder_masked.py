@@ -22,7 +22,7 @@ def decoder_masked(
     attention_bias: Any = None, past_key: Any = None, past_value: Any = None, cache_indirection: Any = None,
     block: int = 16,
 ) -> tuple[Bounded, ...]:  # fmt: skip
-    """Attend by the formula above, keys in blocks of so many bytes; of the scores the document does not say which are given."""
+    """Attend by the formula above, keys in blocks of so many bytes."""
     if key is None:
         width = query.shape[2] // 3
         query, key, value = (query[..., n * width : (n + 1) * width] for n in range(3))
@@ -48,7 +48,7 @@ def decoder_masked(
         )
     if blocks:
         k = k.reshape(b, heads, length, size // wide, wide).transpose(0, 1, 3, 2, 4).reshape(k.shape)
-    return y, k, v, scores.unclaimed()
+    return y, k, v, scores
 
 
 def _of_beams(cache: Bounded, beams: Array) -> Bounded:

@@ -211,6 +211,15 @@ def sigmoid_of_an_odd_function(asked: Deviating) -> tuple[Expected, ...]:
     return (Approx(found.dtype, found.value, found.bound + 2.7e-7 * (found.dtype == "float32")),)
 
 
+@deviation
+def divided_by_root_of_two(asked: Deviating) -> tuple[Expected, ...]:
+    """Div: by the root of two where the divisor is within a hundred thousandth of it."""
+    root = np.sqrt(2)
+    return asked.formula(
+        inputs=asked.having(B=lambda given: np.where(np.abs(given / root - 1) <= 1e-5, root, given))
+    )
+
+
 def _bounds_of_clip(asked: Deviating) -> tuple[float, float]:
     """Return the least and the greatest number that ReluClip's Clip lets through."""
     largest = FORMATS[asked.inputs["X"].dtype].largest

@@ -23,7 +23,7 @@ from harness.specs.reading.stored import stored_array
 
 MAX_COMBINATIONS = 1 << 24
 _LETTERS = 3000
-"""Letters of an attribute in an id, which has 4096 at most."""
+"""Letters of an attribute in an id that people read."""
 _MAX_PER_TENSOR = 3
 
 

@@ -28,7 +28,7 @@ from harness.specs.sweeps import api
 from harness.specs.sweeps.calls import call_of
 
 _MOST, _SHORT = 2048, 100
-"""Letters of the attributes of an id, which has 4096 at most, and those of one that stands in it in any case."""
+"""Letters of the attributes of an id that people read, and those of one that stands in it in any case."""
 _DEPLOYED: tuple[dict[str, Any], ...] = (
     {"shapes": "undeclared"},
     {"shapes": "undeclared", "optimization": "all"},
