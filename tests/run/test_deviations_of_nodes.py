@@ -56,6 +56,21 @@ def test_a_formula_says_another_shape() -> None:
     assert not matches(known, (Tensor(should.dtype, given.array + 1),))
 
 
+def test_the_transposition_of_a_bias_is_not_reversed() -> None:
+    """Of [A, A, A], where each is kept by a Transpose of [0, 1], A.T @ A.T + A is what GemmTransposeFusion makes."""
+    spec = load_specs([Path("specs/graphs/GemmTranspose.yaml")])
+    prepared = next(
+        each
+        for _, cases in by_graph(expand(spec), seed=0)
+        for each in cases
+        if "sweep=square" in each.case.id and "multiplied=[At,At,At];left=[0,1]" in each.case.id
+    )
+    known = deviating_outputs("each_transposition_reversed", prepared, CPU) or ()
+    a = prepared.inputs[0].array
+    for output, expected in ((a.T @ a.T + a, True), (a.T @ a.T + a.T, False), (a @ a + a, False)):
+        assert bool(matches(known, (Tensor("float32", -output.T),))) == expected
+
+
 @pytest.mark.parametrize(
     ("gives", "said"),
     [

@@ -282,6 +282,17 @@ changed("cast_at_once", to=lambda asked: asked.call.parameter("back"))
 
 @deviation
 def each_transposition_reversed(asked: Deviating) -> tuple[Expected, ...]:
-    """Gemm with the transpositions before it, and behind it where nothing is added, whose permutations are taken for [1, 0]."""
-    behind: dict[str, Any] = {} if "C" in asked.call.parameter("multiplied") else {"perm": (1, 0)}
-    return asked.formula(left=(1, 0), right=(1, 0), **behind)
+    """Gemm with the transpositions of its factors, and behind it where nothing is added, whose permutations are taken for [1, 0]."""
+    parameter, operands = asked.call.parameter, asked.call.parameter("multiplied")
+    kept = {
+        of
+        for of, perm in (("At", parameter("left")), ("Bt", parameter("right")))
+        if tuple(perm or ()) == (0, 1)
+    }
+    turned = {
+        flag: 1 - (parameter(flag) or 0)
+        for flag, of in zip(("transA", "transB"), operands, strict=False)
+        if of in kept
+    }
+    behind: dict[str, Any] = {} if len(operands) == 3 else {"perm": (1, 0)}
+    return asked.formula(**turned, **behind)
