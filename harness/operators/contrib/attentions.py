@@ -124,8 +124,8 @@ def multi_head(
     query: Bounded, call: Call, key: Any = None, value: Any = None, bias: Any = None, key_padding_mask: Any = None,
     attention_bias: Any = None, past_key: Any = None, past_value: Any = None,
 ) -> tuple[Bounded, ...]:  # fmt: skip
-    """Attend by the formula above, to keys and values that are given, packed with the queries, or of a cache; of the scores
-    the document does not say which are given."""
+    """Attend by the formula above, to keys and values that are given, packed with the queries, or of a cache. The document
+    does not say which scores are given."""
     heads = call.parameter("num_heads")
     parts = _unpacked(query, key, value)
     if bias is not None:

@@ -6,19 +6,15 @@ import numpy as np
 
 from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import decode
-from harness.operators.base import Call, Operator, Relation, Shape, Undefined
+from harness.operators.base import Call, Operator, Relation, Shape
 from harness.operators.computing import Computing
 from harness.operators.formulas import moved
-
-_SAYS_MASK = 12
 
 # output = data; mask = true everywhere          (without training_mode, where it is false, or of a ratio of 0)
 
 
 def dropout(data: Array, call: Call) -> tuple[Array, Array]:
-    """Keep everything. Raise Undefined of a mask before version 12, which says what it holds."""
-    if len(call.outputs) > 1 and call.opset < _SAYS_MASK:
-        raise Undefined("what the mask holds where nothing is dropped")
+    """Keep everything."""
     return data, np.ones(data.shape, DTYPES[call.outputs[1]].storage if len(call.outputs) > 1 else np.bool_)
 
 
