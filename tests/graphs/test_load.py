@@ -40,6 +40,12 @@ from tests.running import complaint, harness
             "the nodes do not fit together at opset 13: Add of A, B breaks the rule: ",
         ),
         ("half: 0.5", "half: {type: float64, values: 0.5}", "Mul at opset 13 does not take float64 for B"),
+        (
+            "outputs: total}",
+            "outputs: before}\n  - {operator: MaxPool, inputs: before, outputs: total}",
+            "MaxPool needs the attribute kernel_shape",
+        ),
+        ("operator: Add", "operator: Dropout", "Dropout of A, B breaks the rule: ratio is a scalar"),
         ("T: [float32, float16]\n      sum", "U: [float32]\n      sum", "ScaledSum has no factor 'U'"),
         ("graph: ScaledSum", "graph: Add", "Add is an operator of ONNX; give the graph a name of its own"),
         ("constants: {half", "constants: {unused: 1, half", "no node takes 'unused'; remove it"),

@@ -56,6 +56,29 @@ def test_a_formula_says_another_shape() -> None:
     assert not matches(known, (Tensor(should.dtype, given.array + 1),))
 
 
+@pytest.mark.parametrize(
+    ("case", "shape", "kept"), [("sum=[scaled,sheet]", (1, 3, 5), (3, 5)), ("B=uint8[4,1]", (3, 5), (3, 1))]
+)
+def test_a_product_keeps_its_shape_beside_a_bias_of_more(
+    case: str, shape: tuple[int, ...], kept: tuple[int, ...]
+) -> None:
+    spec = load_specs([Path("specs/graphs/MatMulIntegerFloat.yaml")])
+    prepared = next(
+        each
+        for _, cases in by_graph(expand(spec), seed=0)
+        for each in cases
+        if case in each.case.id and "sweep=biases;A=uint8[3,4]" in each.case.id
+    )
+    (right,) = deviating_outputs("as_if_allowed", prepared, CPU) or ()
+    should = nearest(right)
+    given = Tensor(should.dtype, should.array.reshape(shape[-2:])[:, : kept[1]])
+    assert (should.array.shape, given.array.shape) == (shape, kept)
+    for name in ("shape_of_the_product", "shape_of_the_product_of_reals"):
+        known = deviating_outputs(name, prepared, CPU) or ()
+        assert matches(known, (given,))
+        assert not matches(known, (should,))
+
+
 def test_the_transposition_of_a_bias_is_not_reversed() -> None:
     """Of [A, A, A], where each is kept by a Transpose of [0, 1], A.T @ A.T + A is what GemmTransposeFusion makes."""
     spec = load_specs([Path("specs/graphs/GemmTranspose.yaml")])

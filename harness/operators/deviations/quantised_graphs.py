@@ -156,8 +156,19 @@ def bias_times_row_scales(asked: Deviating) -> tuple[Expected, ...]:
     return (Approx(found.dtype, np.asarray(found.value + more), np.asarray(bound)),)
 
 
-# MatMulIntegerToFloat: of a vector a vector, though the scale has two dimensions.
-register("row_without_its_dimension", lambda asked: (moved(asked.approx(), np.ravel),))
+@deviation
+def shape_of_the_product(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat: the dimensions and columns of A times B, though a scale or the bias has more."""
+    rank, columns = len(asked.call.first.shape), asked.call.inputs["B"].shape[-1]
+    return (moved(asked.approx(), lambda found: found.reshape(found.shape[-rank:])[..., :columns]),)
+
+
+@deviation
+def shape_of_the_product_of_reals(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat of DirectML: as above, within 16 times the bound of a sum of integers."""
+    (found,) = shape_of_the_product(asked)
+    assert isinstance(found, Approx)
+    return (Approx(found.dtype, found.value, 16 * found.bound),)
 
 
 # y = sum over blocks of sa s (sum of qa q) + sum over blocks of (sa sum of qa) (-s z), where qa and sa are the integers and the

@@ -190,7 +190,9 @@ def valid_call(
     """Return the call of a node's operator and its exact inputs; raise Unfit if it breaks a rule."""
     call = _call(operator, node, opset, given)
     exact = {name: each for name, each in given.items() if isinstance(each, Tensor)}
-    broken = operator.broken(call, exact) if len(exact) == len(given) else operator.broken_rule(call)
+    broken = operator.unlike_constants(call) or (
+        operator.broken(call, exact) if len(exact) == len(given) else operator.broken_rule(call)
+    )
     if broken is not None:
         raise Unfit(f"{node.operator} of {', '.join(filter(None, node.inputs))} breaks the rule: {broken}")
     return call, exact
@@ -208,6 +210,11 @@ def _call(operator: Operator, node: GraphNode, opset: int, given: Mapping[str, K
     needed = [p.name for p in schema.inputs if p.needed and not p.variadic and p.name not in given]
     if needed:
         raise Unfit(f"{node.operator} needs the input {needed[0]}")
+    missing = [
+        name for name, each in schema.attributes.items() if each.required and name not in node.attributes
+    ]
+    if missing:
+        raise Unfit(f"{node.operator} needs the attribute {missing[0]}")
     constants = {
         name: each.array
         for name, each in given.items()
