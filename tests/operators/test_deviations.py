@@ -236,6 +236,24 @@ def test_scales_that_are_not_given_are_0() -> None:
         assert y.value.reshape(-1).tolist() == [result]
 
 
+def test_a_threshold_is_to_be_exceeded() -> None:
+    """ONNX's ThresholdedRelu of recurrent operators keeps alpha, here what clip makes of 1."""
+    x = [tensor("float32", [[[1]]]), tensor("float32", [[[1]]]), tensor("float32", [[[0]]])]
+    attributes: dict[str, Value] = {"hidden_size": 1, "activations": ("ThresholdedRelu",), "clip": 0.5}
+    for alpha, result in ((0.25, 0.5), (0.5, 0.0)):
+        y, _ = given("thresholds_not_reached", "RNN", x, {**attributes, "activation_alpha": (alpha,)})
+        assert isinstance(y, Approx)
+        assert y.value.reshape(-1).tolist() == [result]
+
+
+def test_just_beyond_the_largest_number_by_the_scale_of_each_row() -> None:
+    """Quotients of 480, which E4M3FN has as NaN, and 496."""
+    x, scale = tensor("float32", [[480, 496], [960, 992]]), tensor("float32", [1, 2])
+    attributes: dict[str, Value] = {"axis": 0, "saturate": 0, "output_dtype": 17}
+    found = given("largest_beside_nan", "QuantizeLinear", [x, scale], attributes, outputs=("float8e4m3fn",))
+    assert only(found) == [[0x7E, 0x7F], [0x7E, 0x7F]]
+
+
 def test_frames_begin_at_twice_their_places() -> None:
     """Frames of one element: the second of the first signal is its third number, and the second signal lies outside."""
     signal = tensor("float32", [[[1, 0], [2, 0], [3, 0]], [[4, 0], [5, 0], [6, 0]]])

@@ -27,6 +27,7 @@ from harness.operators.deviations.base import (
 from harness.operators.elementwise.casting import converted
 from harness.operators.elementwise.rounding import TOWARD_ZERO
 from harness.operators.formulas import bounded
+from harness.operators.quantization.quantising import spread
 
 
 def _in_float64(asked: Deviating, function: np.ufunc) -> tuple[Expected, ...]:
@@ -105,14 +106,13 @@ def greatest_without_a_number_that_is_nan(asked: Deviating) -> tuple[Expected, .
 
 @deviation
 def largest_beside_nan(asked: Deviating) -> tuple[Expected, ...]:
-    """Cast, CastLike and, by one scale for all, QuantizeLinear without `saturate`, by way of float32: just beyond the
-    largest number of E4M3FN that number, of E5M2 NaN."""
+    """Cast, CastLike and QuantizeLinear without `saturate`, by way of float32: just beyond the largest number of E4M3FN
+    that number, of E5M2 NaN."""
     to = asked.call.outputs[0]
     numbers = decode("float32", converted(next(iter(asked.inputs.values())), "float32"))
     if (scale := asked.inputs.get("y_scale")) is not None:
-        if scale.array.size != 1:
-            raise Undefined("several scales")
-        numbers = (numbers / decode(*scale).reshape(())).astype(np.float32).astype(np.float64)
+        scales = spread(decode(*scale), numbers.shape, asked.call)
+        numbers = (numbers / scales).astype(np.float32).astype(np.float64)
     found = encode_minifloat(to, numbers, saturate=False)
     lower, upper, pattern = _BESIDE[to]
     sign = np.where(np.signbit(numbers), MINIFLOATS[to].sign, 0)

@@ -62,6 +62,19 @@ def _with_thresholds_of_0(asked: Deviating) -> tuple[float, ...]:
 changed("thresholds_of_0", activation_alpha=_with_thresholds_of_0)
 
 
+def _with_thresholds_above(asked: Deviating) -> tuple[float, ...]:
+    given = iter(asked.call.parameter("activation_alpha") or ())
+    alphas = [FUNCTIONS[name].alpha and next(given, FUNCTIONS[name].alpha) for name in _functions(asked)]
+    return _floats(
+        float(np.nextafter(np.float32(alpha), np.float32(np.inf))) if name == "ThresholdedRelu" else alpha
+        for name, alpha in zip(_functions(asked), alphas, strict=True)
+    )
+
+
+# RNN, GRU, LSTM: ThresholdedRelu(x) = x for x > alpha, which is 0 for alpha itself.
+changed("thresholds_not_reached", activation_alpha=_with_thresholds_above)
+
+
 @deviation
 def not_clipped(asked: Deviating) -> tuple[Expected, ...]:
     """RNN and GRU: clip is not read, and arguments are held to the largest number, NaN to the least.

@@ -55,7 +55,9 @@ def kept_axes_copied(asked: Deviating) -> tuple[Expected, ...]:
 def held_from_0(asked: Deviating) -> tuple[Expected, ...]:
     """Resize of int8 with antialias: the last axis first, and after each axis floor(result + 1 / 2), held from 0."""
     scales = asked.inputs["scales"].array
-    places = [place for place in reversed(range(len(scales))) if scales[place] != 1]
+    rank, named = len(asked.call.first.shape), asked.call.parameter("axes") or range(len(scales))
+    resized = [place for place in range(len(scales)) if scales[place] != 1]
+    places = sorted(resized, key=lambda place: int(named[place]) % rank, reverse=True)
     choices = []
     for errors in product((-_FIXED, _FIXED), repeat=len(places)):
         found = asked.inputs["X"].array.astype(np.float32)
