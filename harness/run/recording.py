@@ -215,11 +215,12 @@ def first_iteration(
     if len(found[1]) != len(body.input):
         return None
     given = {value.name: each for value, each in zip(body.input, found[1], strict=True) if each is not None}
-    for value in (
-        body.input[:2] if node.op_type == "Loop" else ()
-    ):  # the counter and the condition may have a dimension
-        if len(value.type.tensor_type.shape.dim) == 1:
-            given[value.name] = Tensor(given[value.name].dtype, given[value.name].array.reshape(1))
+    for value in body.input:
+        each = given.get(value.name)
+        if each and not each.array.ndim and len(value.type.tensor_type.shape.dim) == 1:
+            given[value.name] = Tensor(
+                each.dtype, each.array.reshape(1)
+            )  # a counter or a condition may have a dimension
     return body, given
 
 
