@@ -215,12 +215,10 @@ def first_iteration(
     if len(found[1]) != len(body.input):
         return None
     given = {value.name: each for value, each in zip(body.input, found[1], strict=True) if each is not None}
-    for value in body.input:
+    for value in body.input:  # a counter or a condition may have a dimension
         each = given.get(value.name)
         if each and not each.array.ndim and len(value.type.tensor_type.shape.dim) == 1:
-            given[value.name] = Tensor(
-                each.dtype, each.array.reshape(1)
-            )  # a counter or a condition may have a dimension
+            given[value.name] = Tensor(each.dtype, each.array.reshape(1))
     return body, given
 
 
