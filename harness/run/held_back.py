@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import msgspec
@@ -299,9 +299,10 @@ def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) ->
         asked = {
             n: [*choices([*map(_term, suspects[n].graph.deployed), *suspects[n].transformers], size)]
             for n in sorted(well.keys() - found.keys() - set(following))
-            if size == 1 or not suspects[n].ended
         }
+        ending = {n: asked.pop(n) for n in [*asked] if suspects[n].ended}
         found |= _search(pool, provider, asked, suspects)
+        found |= _halved(pool, provider, ending, suspects) if size == 1 else {}
     known: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
     for n, chosen in found.items():
         known.setdefault(suspects[n].alike, {})[chosen] = None
@@ -324,6 +325,27 @@ def _search(
             if place < len(listed) and n not in found
         ]
         found |= _passing(pool, provider, asked, suspects)
+    return found
+
+
+def _halved(
+    pool: WorkerPool,
+    provider: str,
+    choices: Mapping[int, Sequence[tuple[str, ...]]],
+    suspects: Sequence[WrongGraph],
+) -> dict[int, tuple[str, ...]]:
+    """The same for graphs that end their process, with halves of the choices together: of fifty transformers six runs end,
+    each of which costs the start of a process."""
+    found: dict[int, tuple[str, ...]] = {}
+    left = {n: list(listed) for n, listed in choices.items()}
+    while left:
+        halves = {n: listed[: len(listed) // 2 or 1] for n, listed in left.items()}
+        together = {n: tuple(chain.from_iterable(half)) for n, half in halves.items()}
+        asked = [(n, _without(suspects[n].graph, chosen), chosen) for n, chosen in together.items()]
+        passing = _passing(pool, provider, asked, suspects)
+        found |= {n: chosen for n, chosen in passing.items() if len(halves[n]) == 1}
+        rest = {n: half if n in passing else left[n][len(half) :] for n, half in halves.items()}
+        left = {n: listed for n, listed in rest.items() if listed and n not in found}
     return found
 
 
