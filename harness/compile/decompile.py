@@ -46,6 +46,7 @@ from harness.model.onnx_schemas import (
 from harness.model.operator_schema import OperatorSchema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType, Undefined
+from harness.operators.in_models import left_open
 from harness.specs.reading.literal_cases import identified, unlike
 from harness.specs.sweeps.calls import make_call
 
@@ -242,14 +243,15 @@ def _check(
         raise LeftOut(_UNFORESEEN, f"{type(error).__name__}: {error}") from error
     if broken is not None:
         raise LeftOut("a call that ONNX does not define", broken)
-    if sum(tensor.array.size for tensor in inputs.values()) <= _ASKED:
-        opened = _left_open(operator, call, inputs)
-        if opened is not None:
-            raise LeftOut("a result that ONNX leaves open", opened)
+    opened = left_open(operator.name, call.opset, len(call.outputs))
+    if opened is None and sum(tensor.array.size for tensor in inputs.values()) <= _ASKED:
+        opened = _undefined(operator, call, inputs)
+    if opened is not None:
+        raise LeftOut("a result that ONNX leaves open", opened)
 
 
 @np.errstate(all="ignore")
-def _left_open(operator: Operator, call: Call, inputs: dict[str, Tensor]) -> str | None:
+def _undefined(operator: Operator, call: Call, inputs: dict[str, Tensor]) -> str | None:
     """Return what no source says of a result, None where a formula gives it."""
     try:
         operator.oracle(call, inputs, "opencl")

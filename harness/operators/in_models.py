@@ -19,6 +19,8 @@ _RANDOM = frozenset(
 )
 _TRAINING = 2
 """The place of Dropout's input training_mode, without which it drops nothing."""
+_SAYS_MASK = 12
+"""The first version of Dropout that says what its mask holds."""
 CONSTANT = "Constant"
 _PASSING = frozenset(
     {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Transpose", "Expand"}
@@ -38,6 +40,12 @@ def known_texts(attributes: Iterable[tuple[str, Any]]) -> list[str]:
 def draws(operator: str, inputs: int) -> bool:
     """Say whether the outputs of a node with this number of inputs follow from more than its inputs, or may."""
     return operator in _RANDOM and (operator != "Dropout" or inputs > _TRAINING)
+
+
+def left_open(operator: str, opset: int, outputs: int) -> str | None:
+    """Return what no source says of a node with this number of outputs: what the mask of a Dropout holds before version 12."""
+    early = operator == "Dropout" and opset < _SAYS_MASK and outputs > 1
+    return "what the mask holds where nothing is dropped" if early else None
 
 
 def counts_outputs(operator: str) -> bool:
