@@ -259,3 +259,5 @@ def inexpressible(result: Result) -> bool:
 
 ORACLE_ERROR = "OracleError"
 """The error class of a case whose formula failed, or gave what the case cannot have."""
+DECLARED_SHAPE = "DeclaredShape"
+"""The error class of right outputs, one of which has another shape than its session declares."""

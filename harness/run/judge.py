@@ -6,12 +6,13 @@ from collections import Counter
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from harness.model.case import Tensor, Validity
-from harness.model.diff import compare
+from harness.model.diff import compare, describe
 from harness.model.expected import Exact, Expected
 from harness.model.nan_bits import nan_bits
-from harness.model.result import CANNOT_BE_ASKED, ORACLE_ERROR, Accuracy, Diff, Error, NanBits
+from harness.model.result import CANNOT_BE_ASKED, DECLARED_SHAPE, ORACLE_ERROR, Accuracy, Diff, Error, NanBits
 from harness.model.verdict import Outcome, Verdict, conforms
 from harness.operators.products.sampling import Sample, sampled
 from harness.run.oracle import OracleError, contradiction, oracle
@@ -116,7 +117,22 @@ def judge(
         return Judgement(outcome, None if outcome is Outcome.NOT_RUN else placed_on, execution.error)
     if doubt is not None:
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
-    return compared(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
+    found = compared(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
+    return _declared(found, execution, graph)
+
+
+def _declared(judgement: Judgement, execution: Execution, graph: Graph) -> Judgement:
+    """Return what becomes of right outputs where the session declares another shape for one of them: an application makes
+    room by it, and the optimizer computes with it."""
+    if execution.declared is None or execution.outputs is None or judgement.outcome is not Outcome.PASS:
+        return judgement
+    position, shape = execution.declared
+    output, name = execution.outputs[position], graph.outputs[position][0]
+    declared = f"[{','.join('?' if extent is None else str(extent) for extent in shape)}]"
+    error = Error(DECLARED_SHAPE, f"the session declares {name} of shape {declared}")
+    size, actual = output.array.size, f"{output.dtype}{declared} declared"
+    diff = Diff(None, size, size, None, describe(output), actual, output=position or UNSET)
+    return judgement._replace(outcome=Outcome.MISMATCH, error=error, diff=diff)
 
 
 def _sample(prepared: Prepared) -> Sample | None:

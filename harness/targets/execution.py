@@ -142,3 +142,6 @@ class Execution(NamedTuple):
     them."""
     digest: str = ""
     """Of the worker's answer with the placement, to the bit; empty where the worker ended."""
+    declared: tuple[int, tuple[int | None, ...]] | None = None
+    """The position of an output that has another shape than its session declares, and the shape that is declared, None for
+    a dimension that is open."""

@@ -16,7 +16,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.result import Error, Stage
 from harness.targets.execution import Edges, Execution, GraphCases, Nodes, Prepared
-from harness.worker.worker import COUNT, FRAME, RESULT, decode_texts
+from harness.worker.worker import COUNT, FRAME, RESULT, contradicts, decode_texts
 
 _TENSOR = struct.Struct("<BBI")
 _EXTENTS = [struct.Struct(f"<{rank}q") for rank in range(256)]
@@ -54,6 +54,7 @@ class _Placement(msgspec.Struct, frozen=True):
     transformers: tuple[str, ...] = ()
     graph_nodes: tuple[str, ...] = ()
     graph_edges: Edges = ()
+    declared: tuple[tuple[int | None, ...] | None, ...] = ()
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
@@ -177,7 +178,11 @@ class FrameReader:
             outputs.append(Tensor(name, array))
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        return self._execution(tuple(outputs), None, "compare", seconds, answer)
+        found = self._execution(tuple(outputs), None, "compare", seconds, answer)
+        for position, (shape, output) in enumerate(zip(self._placement.declared, outputs, strict=False)):
+            if shape is not None and contradicts(shape, output.array.shape):
+                return found._replace(declared=(position, shape))
+        return found
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:

@@ -19,7 +19,8 @@ element types, which many units share), the size of its graph and of its payload
 shapes of each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
 the inputs of a call of those shapes stand before each case's, and the session runs them first. Its kind names the
 `maps`, of which keys and values cross the pipe, and the `optionals`, of which tensors do. Where a unit says what became
-of its graph, `optimized`, its sessions do not log.
+of its graph, `optimized`, its sessions do not log. Where an output has another shape than its session declares, the placement
+is sent again, with these shapes as `declared`.
 
 Each case is announced before it starts, together with the result of the one before: whatever ends the process, only
 that case is lost.
@@ -955,6 +956,23 @@ def encode_outputs(outputs: Sequence[Tuple[Any, int]]) -> bytes:
     return b"".join(parts)
 
 
+def declared_shapes(session: Any, outputs: Sequence[Tuple[str, int]]) -> List[Optional[List[Optional[int]]]]:
+    """Return the shape that a session declares of each output, None for a dimension that is open and for a shape that is
+    not known; nothing where no dimension is."""
+    known = {
+        each.name: [extent if isinstance(extent, int) else None for extent in each.shape] or None
+        for each in getattr(session, "get_outputs", list)()
+        if each.type.startswith("tensor(")
+    }
+    shapes = [known.get(name) for name, _ in outputs]
+    return shapes if any(set(shape or ()) - {None} for shape in shapes) else []
+
+
+def contradicts(shape: Sequence[Optional[int]], actual: Sequence[int]) -> bool:
+    """Say whether an output that a session declares with one shape has another."""
+    return len(shape) != len(actual) or any(a not in (None, b) for a, b in zip(shape, actual))
+
+
 def refuses(backend: Any, model: bytes) -> bool:
     """Say whether a backend has a core between it and the provider, and that core does not load a model."""
     return hasattr(backend, "core_refuses") and backend.core_refuses(model)
@@ -973,9 +991,10 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     cases = unit["cases"]
     earlier = unit.get("before") or [None] * len(cases)
 
-    def tell_placement(nodes: Optional[Sequence[Sequence[str]]]) -> None:
-        channel.add_json("P", placement(backend, nodes))
+    def tell_placement(nodes: Optional[Sequence[Sequence[str]]], **more: Any) -> None:
+        channel.add_json("P", dict(placement(backend, nodes), **more))
 
+    shapes_declared: Any = None
     started = time.perf_counter()
     channel.announce()
     placed = False
@@ -1022,9 +1041,15 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 backend.run(session, dict(unit, patterns=None), before, number - first)
             outputs = backend.run(session, unit, arrays, number - first)
             if not placed:
-                tell_placement(backend.profiled(session))
+                nodes = backend.profiled(session)
+                tell_placement(nodes)
                 placed = True
             seconds = time.perf_counter() - started
+            if shapes_declared is None:
+                shapes_declared = declared_shapes(session, unit["outputs"])
+            if any(s and contradicts(s, array.shape) for s, (array, _) in zip(shapes_declared, outputs)):
+                tell_placement(nodes, declared=shapes_declared)
+                shapes_declared = []
             channel.add("R", RESULT.pack(number, seconds, len(outputs)) + encode_outputs(outputs))
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             report = failure(number, "run", error, time.perf_counter() - started)

@@ -24,12 +24,14 @@ from harness.model.case import (
     Validity,
 )
 from harness.model.onnx_schemas import operator_versions
-from harness.model.result import Error
+from harness.model.result import Diff, Error
 from harness.model.signatures import signature
 from harness.model.target_info import CPU, DML
 from harness.model.verdict import Outcome
+from harness.run.deviation import Given
 from harness.run.judge import Judgement, NodePlacement, judge, placement
 from harness.specs.expand import expand
+from harness.specs.expectations.expectation_entry import Entry
 from harness.specs.reading.load import load_specs
 from harness.specs.sweeps.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
@@ -513,3 +515,45 @@ def test_a_graph_says_which_of_its_operators_are_functions(
     found = {(each.graph.functions, tuple(sorted(set(each.graph.untested)))) for each in chosen(query)}
     assert {each for each, _ in found} == {functions}
     assert tuple(sorted(set(untested))) in {each for _, each in found}
+
+
+@pytest.mark.parametrize("start", [cpu, older], ids=["assignment", "profile"])
+def test_right_outputs_of_a_shape_that_the_session_does_not_declare_are_wrong(
+    start: Callable[[], Launch],
+) -> None:
+    (unit, *_) = chosen("Round@22:case=documented_unchanged")
+    model = ModelProto.FromString(unit.graph.model)
+    ((prepared, _, right), *_) = WorkerPool(start(), size=1, timeout=60).run(iter([unit]))
+    assert right.declared is None
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 5
+    given = GraphCases(unit.graph._replace(model=model.SerializeToString()), unit.cases)
+    ((_, graph, wrong), *_) = WorkerPool(start(), size=1, timeout=60).run(iter([given]))
+    assert wrong.declared == (0, (5,))
+    assert wrong.digest != right.digest
+    assert judge(prepared, unit.graph, right, CPU).outcome is Outcome.PASS
+    found = judge(prepared, graph, wrong, CPU)
+    assert (found.outcome, found.error, found.diff) == (
+        Outcome.MISMATCH,
+        Error("DeclaredShape", "the session declares Y of shape [5]"),
+        Diff(None, 7, 7, None, "float32[7]", "float32[5] declared"),
+    )
+    known = {
+        "match": "Round",
+        "expect": "mismatch",
+        "reason": "as declared",
+        "link": "https://github.com/onnx/onnx",
+    }
+    allowed = {
+        text: Given(prepared, wrong.outputs, found, CPU).allows(Entry.model_validate({**known, **stated}))
+        for text, stated in {
+            "the shape": {"message": "declares Y of shape [5]"},
+            "another": {"message": "declares Y of shape [6]"},
+            "values": {"difference": {"kind": "value"}},
+        }.items()
+    }
+    assert allowed == {"the shape": True, "another": False, "values": False}
+    changed = tuple(Tensor(each.dtype, each.array + 1) for each in wrong.outputs or ())
+    other = judge(prepared, graph, wrong._replace(outputs=changed), CPU)
+    assert other.error is None
+    shape = Entry.model_validate({**known, "message": "declares Y of shape [5]"})
+    assert not Given(prepared, changed, other, CPU).allows(shape)

@@ -220,7 +220,8 @@ class Entry(Strict):
     """What the elements are that memory decides: left unwritten, read from outside of the inputs, different from run
     to run. Of a mismatch every wrong element is one of these; without `outside` no element may be from there."""
     message: Text | None = None
-    """A part of the error's message: a refusal for another reason is not what the entry speaks of."""
+    """A part of the error's message: a refusal for another reason is not what the entry speaks of, nor is a session that
+    declares another shape of an output."""
     masked: Text | None = None
     """Why another wrong value cannot be told from the known one; `expect lint --masked` asks for it."""
     title: Text | None = None
@@ -235,16 +236,22 @@ class Entry(Strict):
 
     @model_validator(mode="after")
     def _states_what_a_mismatch_gives(self) -> Entry:
-        if self.message is not None and self.expect is not Outcome.REJECTED:
-            raise refuse(f"'message' is that of a refusal, and {self.expect.value} is expected")
-        stated = [name for name in ("gives", "difference", "memory") if getattr(self, name) is not None]
+        if self.message is not None and self.expect not in (Outcome.REJECTED, Outcome.MISMATCH):
+            raise refuse(
+                f"'message' is that of a refusal or a declared shape, and {self.expect.value} is expected"
+            )
+        names = "gives", "difference", "memory", *(("message",) if self.expect is Outcome.MISMATCH else ())
+        stated = [name for name in names if getattr(self, name) is not None]
         if self.expect is Outcome.MISMATCH and not self.pending:
             if not stated and self.masked is None:
                 raise refuse(
-                    "a known mismatch states what the target gives: 'gives', 'difference' or 'memory'"
+                    "a known mismatch states what the target gives: 'gives', 'difference', 'memory', or the 'message' of a "
+                    "declared shape"
                 )
             if len(stated) > 1 and "memory" not in stated:
-                raise refuse("give 'gives' or 'difference', not both: a formula says what every element is")
+                raise refuse(
+                    f"give {stated[0]!r} or {stated[1]!r}, not both: each says what every element is"
+                )
         elif self.difference is not None:
             raise refuse(f"'difference' says what a mismatch looks like, and {self.expect.value} is expected")
         elif stated and self.expect is not Outcome.ACCEPTED_INVALID:

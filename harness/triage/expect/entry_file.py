@@ -186,7 +186,8 @@ def _as_read(entry: NewEntry) -> dict[str, object]:
 
 def asked(entry: NewEntry) -> tuple[str, ...]:
     """Return the fields that a reviewer has to fill in."""
-    return (*(("gives",) if entry.expect is Outcome.MISMATCH else ()), "reason", "link")
+    gives = entry.expect is Outcome.MISMATCH and not entry.message
+    return (*(("gives",) if gives else ()), "reason", "link")
 
 
 def _plainly(entry: object) -> object:

@@ -43,7 +43,7 @@ class TargetRows:
         self.unrun: list[str] = []
         """Cases that the target's release or its API cannot be asked."""
         self.messages: dict[int, str] = {}
-        """What the errors of unexpected refusals say, by row."""
+        """What the errors of unexpected refusals and declared shapes say, by row."""
         self.table = FeatureTable(
             (numbers_asked, names_asked, lambda _level: {})
         )  # no query asks for a level
@@ -57,8 +57,8 @@ class TargetRows:
         """Take one result; `known` if an entry explains it. An oracle error is nothing to expect of a target."""
         outcome, unspecified = result.outcome, result.validity is Validity.UNSPECIFIED
         unexpected = not (known or result.conforms or outcome is Outcome.ORACLE_ERROR)
-        if unexpected and outcome is Outcome.REJECTED:
-            self.messages[len(self.ids)] = result.error.message if result.error else ""
+        if unexpected and outcome in (Outcome.REJECTED, Outcome.MISMATCH) and result.error:
+            self.messages[len(self.ids)] = result.error.message
         signed = self.signatures[signature(result).pooled]
         self._row(result.case, OUTCOMES.index(outcome), unexpected, unspecified, signed)
 
