@@ -1,62 +1,67 @@
-"""The default specs by class of operators: a bare loop over the calls that a run keeps, the first run, and the second.
+"""The default specs by class of operators: a bare loop over the calls of a run, the first run, and the second.
 
-The bare loop creates the sessions of what the first run kept and runs their cases, nothing else, in one process; of a deployed
-graph as many sessions and runs as its deployment makes. Cases whose inputs are made again each time, and those that are judged
-each time or end their process, are in the runs alone.
+The bare loop is what ONNX Runtime itself takes for the calls of the second run, in one process: sessions are created and run
+once more, and only the time within them counts. Runs over other memory and the search of a transformer are in the runs alone.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from benchmarks.stages import usage_of
+from harness.commands.start import main
 from harness.model.cache_folder import CACHE_ENV, cache_folder
 from harness.operators import OPERATORS
 from harness.results.runfile import RunReader
-from harness.run import block_files
 from harness.specs.reading.load import default_folder, load_specs
-from harness.targets.execution import Graph, KeptCase
+from harness.targets.process import WorkerProcess
 from harness.worker import worker
 
 _GRAPHS = "graphs of operators"
+_THIS = "-m", "benchmarks.classes"
 
 
 def table() -> Iterator[str]:
     """Yield a Markdown table of the processor time of the default specs on the CPU provider."""
-    yield "| class | results | bare loop: cases | µs a case | first run, µs a result | second run | second run / bare loop |"
-    yield "|---|--:|--:|--:|--:|--:|--:|"
+    yield "| class | results | bare loop, µs a result | first run | second run | second run / bare loop |"
+    yield "|---|--:|--:|--:|--:|--:|"
     plans = cache_folder("plans")
-    all_results = all_used = all_bare = 0.0
+    everything = np.zeros(4)
     for name, specs in _classes().items():
         with tempfile.TemporaryDirectory() as folder:
-            cache = Path(folder) / "cache"
+            cache, sent = Path(folder) / "cache", Path(folder) / "sent"
             cache.mkdir()
+            sent.mkdir()
             (cache / "plans").symlink_to(plans)
             environment = {CACHE_ENV: str(cache)}
-            command = [sys.executable, "-m", "harness", "run", *map(str, specs), "-t", "cpu", "--force"]
-            usages = [usage_of([*command, "-o", f"{folder}/run"], environment) for _ in range(2)]
-            first, second = (usage.ru_utime + usage.ru_stime for usage in usages)
+            run = ["run", *map(str, specs), "-t", "cpu", "--force", "-o", f"{folder}/run"]
+            usages = [
+                usage_of([sys.executable, *program, *run], environment)
+                for program in (("-m", "harness"), ("-m", "harness"), (*_THIS, "record", str(sent)))
+            ]
+            first, second, _ = (usage.ru_utime + usage.ru_stime for usage in usages)
             results = sum(1 for _ in RunReader(Path(folder) / "run"))
-            printed = subprocess.run(
-                [sys.executable, "-m", "benchmarks.classes"],
-                check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment},
-            ).stdout.split()  # fmt: skip
-        cases, bare = int(printed[0]), float(printed[1])
-        all_results, all_used, all_bare = all_results + results, all_used + second, all_bare + bare
-        yield (
-            f"| {name} | {results:,} | {cases:,} | {bare / cases * 1e6:,.0f} | {first / results * 1e6:,.0f} | "
-            f"{second / results * 1e6:,.0f} | {second / bare:.1f} |"
-        )
-    yield f"| all | {all_results:,.0f} | | | | {all_used / all_results * 1e6:,.0f} | {all_used / all_bare:.1f} |"
+            bare = float(subprocess.check_output([sys.executable, *_THIS, "replay", str(sent)]))
+        measured = np.array([results, bare, first, second])
+        everything += measured
+        yield _row(name, *measured)
+    yield _row("all", *everything)
+
+
+def _row(name: str, results: float, bare: float, first: float, second: float) -> str:
+    each = " | ".join(f"{seconds / results * 1e6:,.0f}" for seconds in (bare, first, second))
+    return f"| {name} | {results:,.0f} | {each} | {second / bare:.1f} |"
 
 
 def _classes() -> dict[str, list[Path]]:
@@ -68,67 +73,81 @@ def _classes() -> dict[str, list[Path]]:
     return dict(sorted(found.items()))
 
 
-def main() -> None:
-    """Run the bare loop; print the number of its cases and the seconds of processor time that they took."""
+def record(folder: Path, arguments: Sequence[str]) -> None:
+    """Run `harness` with some arguments, and write what its workers are sent to files of a folder."""
+
+    def send(process: WorkerProcess, header: object, payload: Sequence[bytes] = ()) -> None:
+        head, body = msgspec.json.encode(header), b"".join(payload)
+        with (folder / f"{os.getpid()}-{process.pid}").open("ab") as file:
+            file.write(worker.REQUEST.pack(len(head), len(body)) + head + body)
+        sent(process, header, payload)
+
+    sent = WorkerProcess.send
+    WorkerProcess.send = send  # type: ignore[method-assign]
+    sys.argv[1:] = arguments
+    main()
+
+
+class _Recorded(worker.Channel):
+    """A channel that reads requests from a file and drops the answers."""
+
+    def __init__(self, path: Path) -> None:
+        self._in = path.open("rb")
+        self._pending = []
+
+    def send(self) -> None:
+        self._pending.clear()
+
+
+def replay(folder: Path) -> None:
+    """Print the seconds of processor time within ONNX Runtime for the requests that `record` wrote.
+
+    A process that a case ends is replaced by one that goes on behind the graph of this case.
+    """
+    shared = np.frombuffer(mmap.mmap(-1, 16), np.float64)
+    for path in sorted(folder.iterdir()):
+        shared[1], status = 0, 1
+        while status:
+            process = os.fork()
+            if not process:
+                _replay(path, shared)
+                os._exit(0)
+            _, status = os.waitpid(process, 0)
+    print(shared[0])
+
+
+def _replay(path: Path, shared: Any) -> None:
+    """Run the graphs of a file behind the first `shared[1]`, and count them and the seconds of processor time there."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     worker.np = np
-    ort = worker.load()
-    ort.set_default_logger_severity(4)
-    levels = {
-        "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
-        "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-        "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-        "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
-    }
-    number, seconds = 0, 0.0
-    for graph, cases in _groups():
-        unit = {"inputs": graph.inputs}
-        names = [name for name, _ in graph.inputs]
-        feeds = []
-        for case in cases:
-            assert case.sent is not None
-            arrays, _ = worker.decode_inputs(unit, memoryview(case.sent.payload), 0, case.sent.shapes)
-            feeds.append(dict(zip(names, arrays, strict=True)))
-        options = ort.SessionOptions()
-        options.graph_optimization_level = levels[graph.optimization]
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 4
-        number += len(cases)
-        sessions, runs = _calls(dict(graph.deployed))
-        started = time.process_time()
-        try:
-            for _ in range(sessions):
-                session = ort.InferenceSession(
-                    graph.model, options, providers=["CPUExecutionProvider"], enable_fallback=0
-                )
-            for feed in feeds:
-                for _ in range(runs):
-                    session.run(None, feed)
-        except Exception:  # noqa: BLE001 - a refusal is an answer too
-            pass
-        seconds += time.process_time() - started
-    print(number, seconds)
+    channel, backend, ort = _Recorded(path), worker.OnnxRuntime(), worker.load()
 
+    def timed(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **named: Any) -> Any:
+            started = time.process_time()
+            try:
+                return call(*arguments, **named)
+            finally:
+                shared[0] += time.process_time() - started
 
-def _calls(deployed: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the number of sessions of a graph and of runs of each case: a deployed one has a run before with other
-    elements, saved it has another session, with threads that share a session rounds of each and a run alone."""
-    if not deployed:
-        return 1, 1
-    outlived = deployed.get("binding") == "outlived"
-    rounds = 1 if outlived else worker._ROUNDS
-    runs = 2 + int(deployed["concurrent"]) * rounds if "concurrent" in deployed else 2
-    sessions = 1 + ("saved" in deployed) + ("initializers" in deployed) + (runs if outlived else 0)
-    return sessions, runs
+        return called
 
-
-def _groups() -> Iterator[tuple[Graph, list[KeptCase]]]:
-    """Yield the graphs of all kept blocks with the cases that are sent as they are and run after no other call."""
-    for path in sorted(cache_folder("blocks").iterdir()):
-        for group in block_files.read(path) or ():
-            cases = [case for case in group.cases if case.sent is not None and case.sent.before is None]
-            if group.graph is not None and cases:
-                yield group.graph, cases
+    for name in ("__init__", "run", "run_with_iobinding"):
+        setattr(ort.InferenceSession, name, timed(getattr(ort.InferenceSession, name)))
+    backend.core_refuses = backend.elsewhere = backend.unknown_version = lambda *_: None  # type: ignore[method-assign]
+    done = 0
+    while (request := channel.read()) is not None:
+        header, payload = request
+        at = 0
+        for unit in header.get("units", ()):
+            done += 1
+            whole = dict(header["kinds"][unit["kind"]], **unit, tells_transformers=False)
+            if done > shared[1] and not whole.get("patterns") and not whole.get("disabled"):
+                shared[1] = done
+                worker.run_unit(channel, backend, whole, payload, at)
+            at += unit["bytes"]
 
 
 if __name__ == "__main__":
-    main()
+    command, place, *rest = sys.argv[1:]
+    record(Path(place), rest) if command == "record" else replay(Path(place))
