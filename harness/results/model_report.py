@@ -15,7 +15,7 @@ from harness.model.case import BEYOND
 from harness.model.facets import facets
 from harness.model.header import Expectation, Header
 from harness.model.reference.feature_levels import level_key
-from harness.model.result import Result
+from harness.model.result import DECLARED_SHAPE, Error, Result
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import DEFECTS, Reading
 from harness.results.support import kernel_of
@@ -221,12 +221,21 @@ class ModelView:
                 )
 
     def calls_that(self, target: str, *verdicts: str) -> list[int]:
-        """Return the calls with one of some verdicts on a target, those of the most nodes first."""
+        """Return the calls with one of some verdicts on a target: first what no entry knows, last what is right but for its
+        declared shape, and of each those of the most nodes first."""
+
+        def rank(call: int) -> tuple[bool, bool, int]:
+            result = self.results.get((target, self.report.calls[call].case))
+            if result is None:
+                return False, False, -self.uses[call]
+            declared = isinstance(result.error, Error) and result.error.class_ == DECLARED_SHAPE
+            return self.known(result) is not None, declared, -self.uses[call]
+
         found = [call for call, said in enumerate(self.verdicts(target)) if said in verdicts]
-        return sorted(found, key=lambda call: -self.uses[call])
+        return sorted(found, key=rank)
 
     def wrong_calls(self, target: str) -> list[int]:
-        """Return the calls that are wrong on a target or end it, those of the most nodes first."""
+        """Return the calls that are wrong on a target or end it, in the same order."""
         return self.calls_that(target, "wrong", "crashed", "accepted")
 
     def judged(self, target: str) -> bool:

@@ -19,6 +19,7 @@ from harness.compile.model_inputs import ModelInputs
 from harness.compile.models import read_model
 from harness.model.case import Tensor
 from harness.model.errors import UsageError
+from harness.model.result import Error
 from harness.model.target_info import DML, TargetInfo
 from harness.model.verdict import Outcome
 from harness.operators.products import sampling
@@ -833,6 +834,33 @@ def test_a_call_that_is_correct_against_an_entry_is_named() -> None:
     assert "right on cpu; on cpu 1 case is correct against an entry" in ended.out
     assert "Relu on cpu: correct against an entry" in ended.out
     assert "known: No Relu: none" in ended.out
+
+
+def test_what_no_entry_knows_is_named_first_and_a_declared_shape_last() -> None:
+    b = Builder(17)
+    for each in range(3):
+        b.node("Relu", ["x"], f"relu{each}")
+    for each in range(2):
+        b.node("Abs", ["x"], f"abs{each}")
+    b.node("Neg", ["x"], "neg")
+    outputs = [value(name, FLOAT, 2) for name in ("relu0", "relu1", "relu2", "abs0", "abs1", "neg")]
+    Path("known.yaml").write_text(
+        "- {match: Relu, when: {provider: CPUExecutionProvider}, expect: rejected, title: No Relu, reason: none, link: https://x.y/z}\n"
+    )
+    judged(saved(b.model([value("x", FLOAT, 2)], outputs)), "--expectations", "known.yaml", code=1)
+    known = msgspec.json.decode(Path("out/model.json").read_bytes(), type=ModelReport)
+    reader = RunReader(Path("out/run.jsonl"))
+    ran = list(reader)
+    (entry,) = (each.expectation for each in ran if each.operator == "Relu")
+    changed = {
+        "Relu": {"outcome": Outcome.MISMATCH, "expectation": entry},
+        "Abs": {"outcome": Outcome.MISMATCH, "error": Error("DeclaredShape", "the session declares")},
+        "Neg": {"outcome": Outcome.MISMATCH},
+    }
+    results = [msgspec.structs.replace(each, **changed[each.operator]) for each in ran]
+    view = ModelView(known, reader.header, results, Path("out"))
+    named = [known.calls[call].operator for call in view.wrong_calls("cpu")]
+    assert named == ["Neg", "Abs", "Relu"]
 
 
 def test_a_loop_without_an_end_is_waited_for_until_its_time_limit() -> None:
