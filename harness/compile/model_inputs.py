@@ -50,12 +50,24 @@ def sums(names: Sequence[str]) -> dict[str, list[str]]:
     return {name: of for name, of in terms.items() if all(each.isdecimal() or each in names for each in of)}
 
 
+def takes_integers(model: Model) -> bool:
+    """Say whether an input has integers or booleans."""
+    numbers = (value.type.tensor_type.elem_type for value in model.inputs)
+    dtypes = [BY_ONNX_NUMBER[each] for each in numbers if each in BY_ONNX_NUMBER]
+    return any(
+        each.name != "string" and np.dtype(each.storage).kind in "iub" and not each.is_float
+        for each in dtypes
+    )
+
+
 class ModelInputs:
     """Reads or draws the inputs of a model; `drawn` are the names of the drawn inputs, `sizes` the free
-    dimensions by name."""
+    dimensions by name. Where they are `varied`, integers are 1 to 3, and booleans and integers of a mask 0 or 1, but for
+    the first of each row; otherwise all are 1."""
 
-    def __init__(self, model: Model, sizes: Mapping[str, int], seed: int) -> None:
+    def __init__(self, model: Model, sizes: Mapping[str, int], seed: int, *, varied: bool = False) -> None:
         self._model = model
+        self._varied = varied
         self._generator = np.random.default_rng(seed)
         self.sizes: dict[str, int] = {name: sizes.get(name, 1) for name in free_dimensions(model)}
         self.sizes |= {
@@ -146,12 +158,7 @@ class ModelInputs:
             raise UsageError(
                 f"{self._model.path}: input {value.name!r} declares no shape; give it with --data"
             )
-        shape = tuple(
-            extent.dim_value
-            if extent.HasField("dim_value")
-            else self.sizes[extent.dim_param or f"{value.name}[{n}]"]
-            for n, extent in enumerate(value.type.tensor_type.shape.dim)
-        )
+        shape = self._shape(value)
         size = math.prod(shape) * np.dtype(dtype.storage).itemsize
         if size > PROTOBUF_LIMIT:
             raise UsageError(
@@ -164,30 +171,42 @@ class ModelInputs:
             held = (each for node in self._model.graph.node for each in node.attribute)
             texts = known_texts((each.name, each.strings) for each in held) or ["text"]
             return Tensor("string", self._generator.choice(np.array(texts, object), shape))
-        if dtype.name == "bool" or np.dtype(dtype.storage).kind == "c":
-            return Tensor(dtype.name, np.ones(shape, dtype.storage))
         limit = self._limit(value.name)
         if limit is not None:
             return Tensor(dtype.name, self._generator.integers(0, max(limit, 1), shape).astype(dtype.storage))
-        if DTYPES[dtype.name].itemsize == 1:
+        if dtype.name != "bool" and DTYPES[dtype.name].itemsize == 1:
             low, high, _ = dtype.limits
             return Tensor(
                 dtype.name, self._generator.integers(low, high, shape, endpoint=True).astype(dtype.storage)
             )
-        return Tensor(dtype.name, np.ones(shape, dtype.storage))
+        elements = np.ones(shape, dtype.storage)
+        if self._varied and elements.dtype.kind != "c":
+            mask = dtype.name == "bool" or "mask" in value.name.lower()
+            places = elements.reshape(shape or (1,))[..., mask:]
+            places[...] = self._generator.integers(1 - mask, 4 - 2 * mask, places.shape)
+        return Tensor(dtype.name, elements)
+
+    def _shape(self, value: ValueInfoProto) -> tuple[int, ...]:
+        return tuple(
+            extent.dim_value
+            if extent.HasField("dim_value")
+            else self.sizes[extent.dim_param or f"{value.name}[{n}]"]
+            for n, extent in enumerate(value.type.tensor_type.shape.dim)
+        )
 
     def _limit(self, name: str) -> int | None:
         """Return below what elements must lie that some node takes as indices."""
         names, limits = {name}, []
+        shapes = {each.name: self._shape(each) for each in self._model.inputs}
+        shapes |= {key: each.array.shape for key, each in self._model.weights.items()}
         for node in self._model.graph.node:
             for position, taken in enumerate(node.input):
                 if taken not in names:
                     continue
                 if position == 0 and passes_indices(node.op_type):
                     names.add(node.output[0])
-                into = self._model.weights.get(node.input[0])
                 held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
-                limit = index_limit(node.op_type, held, position, None if into is None else into.array.shape)
+                limit = index_limit(node.op_type, held, position, shapes.get(node.input[0]))
                 limits += [] if limit is None else [limit]
         return min(limits, default=None)
 

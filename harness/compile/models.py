@@ -88,7 +88,7 @@ def read_model(path: Path) -> Model:
     if not proto.graph.node or not proto.opset_import:
         raise UsageError(f"{path}: no ONNX model: it has no node, or does not say its opset; export it again")
     for each in proto.opset_import:
-        if not -1 << 31 <= each.version < 1 << 31:
+        if not 1 <= each.version < 1 << 31:
             raise UsageError(
                 f"{path}: domain {shown(each.domain)!r} has no opset {each.version}; export the model again"
             )

@@ -96,8 +96,11 @@ def index_limit(
 ) -> int | None:
     """Return below what the elements of an input at a position must lie, if they are indices into the first input,
     whose shape is known."""
+    if operator == "RoiAlign" and position == 2 and first:
+        return int(first[0])
     if position != 1 or first is None:
         return None
-    if operator in ("Gather", "GatherElements"):
-        return int(first[attributes.get("axis", 0)])
-    return min(first, default=None) if operator == "GatherND" else None
+    if operator in ("Gather", "GatherElements", "ScatterElements"):
+        axis = attributes.get("axis", 0)
+        return int(first[axis]) if -len(first) <= axis < len(first) else None
+    return min(first, default=None) if operator in ("GatherND", "ScatterND") else None

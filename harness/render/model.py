@@ -31,7 +31,7 @@ from harness.render.document import (
 )
 from harness.render.model_picture import draw_graph, draw_growth
 from harness.render.terminal import details
-from harness.render.text import line
+from harness.render.text import line, node_name
 from harness.results.defects import release_words, releases
 from harness.results.model_report import ENDLESS, DefectOfCalls, ModelView, RegionRow, WholeRun
 from harness.results.summary import count, some
@@ -78,7 +78,7 @@ def sentence(view: ModelView) -> str:
             worst = "wrong" if view.verdict(target, wrong[0]) == "wrong" else "wrong or end the process"
             size = _by_how_much(view.results.get((target, view.report.calls[wrong[0]].case)))
             known = _all_known(view, target, [view.report.calls[call].case for call in wrong])
-            other.append(f"on {target} node {first[0]}{more} {verb} {worst}{size}{known}")
+            other.append(f"on {target} node {node_name(first[0])}{more} {verb} {worst}{size}{known}")
         if levels:
             by_model: dict[tuple[str, str], list[str]] = {}
             for each in levels:
@@ -174,11 +174,13 @@ def _findings(view: ModelView) -> Iterator[Item]:
         for region in view.wrong_regions(target):
             result = view.results[target, region.case]
             culprit = result.culprit if isinstance(result.culprit, tuple) else ()
-            remarks = [Remark(f"nodes: {', '.join(region.places[0])}{_more_places(region)}")]
+            remarks = [Remark(f"nodes: {', '.join(map(node_name, region.places[0]))}{_more_places(region)}")]
             remarks.append(Remark("; ".join(details(result))))
             remarks += [Remark(f"right without {' and '.join(culprit)}")] if culprit else []
             own = view.wrong_nodes(target, region)
-            remarks += [Remark(f"wrong without optimisation: {', '.join(own)}")] if own else []
+            remarks += (
+                [Remark(f"wrong without optimisation: {', '.join(map(node_name, own))}")] if own else []
+            )
             known = view.known(result)
             remarks += [*_known_as(known), *_bug_report(view, target, region.case)]
             head = f"{region.made[target]} on {target}: {result.reading.value}"
@@ -220,7 +222,7 @@ def _what(view: ModelView, call: int, result: Result) -> object:
 
 def _finding(view: ModelView, target: str, calls: Sequence[int]) -> Item:
     call = calls[0]
-    row, nodes = view.report.calls[call], [name for each in calls for name in view.nodes_of(each)]
+    row, nodes = view.report.calls[call], [node_name(node) for each in calls for node in view.nodes_of(each)]
     result = view.results[target, row.case]
     known = view.known(result)
     remarks = [Remark(f"node{'s' * (len(nodes) > 1)}: {some(nodes, _NODES)}")]
@@ -463,7 +465,9 @@ def _grown(view: ModelView) -> Table:
         passed = 1e-7
         for node, error in zip(view.report.nodes, errors, strict=False):
             if error is not None and error > passed:
-                rows.append((target, view.report.calls[node.call].operator, node.name, f"{error:.1e}"))
+                rows.append(
+                    (target, view.report.calls[node.call].operator, node_name(node.name), f"{error:.1e}")
+                )
                 passed = max(passed, error) * 10
     return Table(("target", "operator", "node", "difference"), rows, (3,), grouped=True)
 
@@ -471,7 +475,7 @@ def _grown(view: ModelView) -> Table:
 def model_data(view: ModelView) -> dict[str, Any]:
     """Return the JSON document: the report, and what became of each call."""
     data: dict[str, Any] = msgspec.to_builtins(view.report)
-    data["summary"] = sentence(view)
+    data["summary"] = " ".join(sentence(view).split())
     data["verdicts"] = {target: view.verdicts(target) for target in view.targets}
     data["wrong"] = {
         target: [name for call in view.wrong_calls(target) for name in view.nodes_of(call)]

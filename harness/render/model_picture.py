@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import log10
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.render.text import line
+from harness.render.text import line, node_name
 from harness.results.model_report import ModelView
 
 _MOST = 300
@@ -42,7 +42,7 @@ def _box(view: ModelView, number: int, x: int, y: int, width: int, height: int, 
     node = view.report.nodes[number]
     row = view.report.calls[node.call]
     verdict = view.worst(node.call)
-    said = f"{node.name}: {row.text}: {verdict}"
+    said = f"{node_name(node.name)}: {row.text}: {verdict}"
     return (
         f'<g><title>{escape(line(said, 300))}</title><rect x="{x}" y="{y}" width="{width}" height="{height}" rx="2" '
         f'fill="{_COLOURS[verdict]}"/>{text}</g>'

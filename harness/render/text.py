@@ -10,10 +10,15 @@ from typing import Any
 
 import msgspec
 
+from harness.model.errors import shown
+
 _AFTER_ROOT = r"(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
-_PATH = re.compile(rf"(?<![\w.:/\\]){_AFTER_ROOT}")
-_PATH_OF_NO_OPTION = re.compile(rf"(?<![\w.:/\\=]){_AFTER_ROOT}")
-_LONG = 4000
+_NAME = "\xa0"
+"""Stands before a name that may look like a path; `line` makes it a blank or nothing."""
+_BEFORE_NAME = r"(?<!Name:')(?<!ode \()"  # as ONNX Runtime names a node
+_PATH = re.compile(rf"(?<![\w.:/\\{_NAME}]){_BEFORE_NAME}{_AFTER_ROOT}")
+_PATH_OF_NO_OPTION = re.compile(rf"(?<![\w.:/\\={_NAME}]){_BEFORE_NAME}{_AFTER_ROOT}")
+_LONG, _NODE = 4000, 200
 _COMMAND = 6000
 """Characters of a command with the longest query."""
 _PREAMBLE = re.compile(
@@ -60,6 +65,12 @@ def without_paths(text: str, *, options: bool = False) -> str:
     """Shorten absolute paths to their last part, and leave addresses out: where they lay on one machine says
     nothing on another. `options` keeps the path of a target's option, by which two targets can differ."""
     return _WHERE.sub(" ", (_PATH_OF_NO_OPTION if options else _PATH).sub(lambda path: f"…/{path[1]}", text))
+
+
+def node_name(text: str) -> str:
+    """Return a name of a node that `line` keeps though it may look like a path, as exporters name nodes."""
+    short = shown(text, _NODE)
+    return f"{_NAME}{short}" if short.startswith("/") else short
 
 
 def message(text: str, limit: int) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.compile.model_inputs import ModelInputs, free_dimensions, inner_dimensions, sums
+from harness.compile.model_inputs import ModelInputs, free_dimensions, inner_dimensions, sums, takes_integers
 from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError, naming
@@ -56,11 +56,12 @@ of texts that a model was traced with, of which exporters make constants."""
 
 class ModelInput(NamedTuple):
     """The inputs of models: a file or folder of tensors, sizes of free dimensions, and the seed of drawn
-    inputs."""
+    inputs, whose integers may be `varied`."""
 
     data: Path | None = None
     sizes: Mapping[str, int] = MappingProxyType({})
     seed: int = 0
+    varied: bool = False
 
 
 class TakenApart(NamedTuple):
@@ -91,8 +92,8 @@ def take_apart(
     timeout: float,
 ) -> TakenApart:
     """Record models and write their distinct calls as specs into a folder; `timeout` is that of a part of a model, in
-    seconds. Free dimensions are 2 and 3, or 1 where that does not run, or others, tried for as long. Errors: UsageError,
-    NothingRan."""
+    seconds. Free dimensions are 2 and 3 and integers varied, or both 1 where that does not run, or others, tried for as long.
+    Errors: UsageError, NothingRan."""
     models = [read_model(path) for path in paths]
     known = dict.fromkeys(name for model in models for name in free_dimensions(model))
     if unknown := given.sizes.keys() - known:
@@ -100,11 +101,11 @@ def take_apart(
         raise UsageError(
             f"{', '.join(map(str, paths))}: no free dimension is named {min(unknown)!r}; {there}"
         )
-    if given.data is None and (first := _first_sizes(models)):
-        with suppress(InputsRefused, UsageError):
-            found = _taken_apart(
-                models, given._replace(sizes={**first, **given.sizes}), folder, tell, timeout
-            )
+    first = given._replace(sizes={**_first_sizes(models), **given.sizes})
+    varied = [first._replace(varied=True)] if any(map(takes_integers, models)) else []
+    for tried in [*varied, *([first] if first != given else [])] if given.data is None else []:
+        with suppress(NothingRan if tried.varied else InputsRefused, UsageError):
+            found = _taken_apart(models, tried, folder, tell, timeout)
             if not found.ended:
                 return found
     try:
@@ -150,7 +151,7 @@ def _taken_apart(
     pool, _ = open_pool(parse_target("cpu"), jobs=1, timeout=timeout)
     try:
         for model in models:
-            inputs = ModelInputs(model, given.sizes, given.seed)
+            inputs = ModelInputs(model, given.sizes, given.seed, varied=given.varied)
             fed = inputs.tensors(given.data)
             found.drawn.extend(inputs.drawn)
             found.sizes.update(inputs.sizes)
@@ -184,7 +185,7 @@ def _resized(model: Model, sizes: Mapping[str, int], given: ModelInput) -> dict[
     if not sizes or given.data is not None:
         return None
     larger = {name: size + 1 for name, size in sizes.items() if name not in sums(list(sizes))}
-    return ModelInputs(model, larger, given.seed).tensors(None)
+    return ModelInputs(model, larger, given.seed, varied=given.varied).tensors(None)
 
 
 def _record(

@@ -174,7 +174,7 @@ class Recording:
             what = {"crash": "ended the process", "timeout": "was given up: --timeout allows more"}.get(
                 done.ended or "", done.error.class_
             )
-            said = shown(done.error.message.strip(), _LONG)
+            said = shown(" ".join(done.error.message.split()), _LONG)
             refused = done.ended is None and not any(words in said for words in _NO_KERNEL)
             raise (InputsRefused if refused else NothingRan)(
                 f"{self._model.path}: {where} does not run on the CPU: {what}{': ' if said else ''}{said}"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.render.text import gist, line, message, ranks, visible, without_paths
+from harness.render.text import gist, line, message, node_name, ranks, visible, without_paths
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,12 @@ def test_nothing_hides_or_reorders_text(text: str, shown: str) -> None:
         ("'/usr/lib/python3/site-packages/x.py'", "'…/x.py'"),
         ("508 / 512 and a/b and 1/2", "508 / 512 and a/b and 1/2"),
         ("see https://example.org/a/b", "see https://example.org/a/b"),
+        (
+            "Name:'/layer.0/MatMul' Status Message: /src/a/b.cc",
+            "Name:'/layer.0/MatMul' Status Message: …/b.cc",
+        ),
+        ("Node (/layer.0/MatMul) Op (MatMul)", "Node (/layer.0/MatMul) Op (MatMul)"),
+        (f"node {node_name('/layer.0/MatMul')}", "node \xa0/layer.0/MatMul"),
     ],
 )
 def test_paths_of_a_machine_do_not_reach_a_report(text: str, shown: str) -> None:
