@@ -54,12 +54,11 @@ def classes_of(call: Call, integers: str) -> Array:
 
 
 def linear_classifier(
-    X: Bounded, coefficients: Any, post_transform: str, multi_class: int, call: Call, intercepts: Any = None
+    X: Bounded, coefficients: Any, post_transform: str, call: Call, intercepts: Any = None
 ) -> Any:
-    """Label and score."""
+    """Label and score. multi_class changes nothing, as in ONNX's reference implementation:
+    https://github.com/onnx/onnx/blob/main/onnx/reference/ops/aionnxml/op_linear_classifier.py"""
     labels = classes_of(call, "classlabels_ints")
-    if multi_class:
-        raise Undefined("what a multinomial classifier does with scores")
     if len(coefficients) < len(labels) * X.shape[-1]:
         raise Undefined("how one row of coefficients stands for two classes")
     scores = linear_regressor(X, coefficients, len(labels), "NONE", intercepts)
