@@ -18,7 +18,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.errors import UsageError, shown
 from harness.model.float_formats import encode
-from harness.operators.in_models import index_limit, known_texts, passes_indices
+from harness.operators.in_models import index_limit, is_mask, known_texts, passes_indices
 
 
 def free_dimensions(model: Model) -> list[str]:
@@ -181,7 +181,7 @@ class ModelInputs:
             )
         elements = np.ones(shape, dtype.storage)
         if self._varied and elements.dtype.kind != "c":
-            mask = dtype.name == "bool" or "mask" in value.name.lower()
+            mask = dtype.name == "bool" or is_mask(value.name)
             places = elements.reshape(shape or (1,))[..., mask:]
             places[...] = self._generator.integers(1 - mask, 4 - 2 * mask, places.shape)
         return Tensor(dtype.name, elements)

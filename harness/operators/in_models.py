@@ -37,6 +37,11 @@ def known_texts(attributes: Iterable[tuple[str, Any]]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def is_mask(name: str) -> bool:
+    """Say whether an input of a model is by its name one of 0 and 1."""
+    return "mask" in name.lower()
+
+
 def draws(operator: str, inputs: int) -> bool:
     """Say whether the outputs of a node with this number of inputs follow from more than its inputs, or may."""
     return operator in _RANDOM and (operator != "Dropout" or inputs > _TRAINING)
