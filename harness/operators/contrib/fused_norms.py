@@ -156,7 +156,12 @@ def _saved(call: Call) -> tuple[str | None, ...]:
     return None, "float32", "float32", None
 
 
-_SKIPPED = "input: B S H; skip: B S H | 1 S H | S H; gamma: H; beta: H; bias: H"
+def _other_rows(n: Dimensions, call: Call) -> str | None:
+    fitting = len(n["..."]) < 2 and len(call.shapes[1]) <= len(call.shapes[0])
+    return None if fitting else "input has two or three dimensions, and skip no more"
+
+
+_SKIPPED = "input: ... S H; skip: ... S H | 1 S H | S H; gamma: H; beta: H; bias: H"
 _ROWS = "words, segments and places of which there is an embedding"
 IDS = {
     **{
@@ -217,7 +222,7 @@ def _unlike_branches(n: Dimensions, call: Call) -> str | None:
 OPERATORS = (
     Operator(
         "com.microsoft.SkipLayerNormalization",
-        Dimensioned(_SKIPPED, "B S H; B S 1; B S 1; B S H", types=_saved),
+        Dimensioned(_SKIPPED, "... S H; ... S 1; ... S 1; ... S H", rule=_other_rows, types=_saved),
         bounded(skip_layer_norm),
     ),
     Operator(
