@@ -4,7 +4,7 @@ range."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,10 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.errors import UsageError, shown
 from harness.model.float_formats import encode
-from harness.operators.in_models import index_limit, is_mask, known_texts, passes_indices
+from harness.operators.in_models import index_limit, is_mask, known_texts, passes_indices, replaced
+
+_MISSING = 0.25
+"""The part of an input's elements that a node replaces."""
 
 
 def free_dimensions(model: Model) -> list[str]:
@@ -62,8 +65,8 @@ def takes_integers(model: Model) -> bool:
 
 class ModelInputs:
     """Reads or draws the inputs of a model; `drawn` are the names of the drawn inputs, `sizes` the free
-    dimensions by name. Where they are `varied`, integers are 1 to 3, and booleans and integers of a mask 0 or 1, but for
-    the first of each row; otherwise all are 1."""
+    dimensions by name. Where they are `varied`, integers are 1 to 3, a single one 2 or 3, and booleans and integers of a
+    mask 0 or 1, but for the first of each row; otherwise all are 1."""
 
     def __init__(self, model: Model, sizes: Mapping[str, int], seed: int, *, varied: bool = False) -> None:
         self._model = model
@@ -166,7 +169,10 @@ class ModelInputs:
                 "2 GiB are the most; set its free dimensions with --dim, or export the model with others"
             )
         if dtype.is_float:
-            return Tensor(dtype.name, encode(dtype.name, self._generator.standard_normal(shape)))
+            drawn = self._generator.standard_normal(shape)
+            for missing in self._missing(value.name):
+                drawn[self._generator.random(shape) < _MISSING] = missing
+            return Tensor(dtype.name, encode(dtype.name, drawn))
         if dtype.name == "string":
             held = (each for node in self._model.graph.node for each in node.attribute)
             texts = known_texts((each.name, each.strings) for each in held) or ["text"]
@@ -183,7 +189,9 @@ class ModelInputs:
         if self._varied and elements.dtype.kind != "c":
             mask = dtype.name == "bool" or is_mask(value.name)
             places = elements.reshape(shape or (1,))[..., mask:]
-            places[...] = self._generator.integers(1 - mask, 4 - 2 * mask, places.shape)
+            places[...] = self._generator.integers(
+                0 if mask else 1 + (not shape), 2 if mask else 4, places.shape
+            )
         return Tensor(dtype.name, elements)
 
     def _shape(self, value: ValueInfoProto) -> tuple[int, ...]:
@@ -193,6 +201,12 @@ class ModelInputs:
             else self.sizes[extent.dim_param or f"{value.name}[{n}]"]
             for n, extent in enumerate(value.type.tensor_type.shape.dim)
         )
+
+    def _missing(self, name: str) -> Iterator[float]:
+        """Yield the numbers that nodes replace in an input."""
+        for node in self._model.graph.node:
+            if name in node.input:
+                yield from replaced((each.name, each.f) for each in node.attribute)
 
     def _limit(self, name: str) -> int | None:
         """Return below what elements must lie that some node takes as indices."""

@@ -37,6 +37,11 @@ def known_texts(attributes: Iterable[tuple[str, Any]]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def replaced(attributes: Iterable[tuple[str, float]]) -> list[float]:
+    """Return the number that a node replaces, of the names and numbers of its attributes."""
+    return [number for name, number in attributes if name == "replaced_value_float"]
+
+
 def is_mask(name: str) -> bool:
     """Say whether an input of a model is by its name one of 0 and 1."""
     return "mask" in name.lower()

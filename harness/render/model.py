@@ -80,12 +80,13 @@ def sentence(view: ModelView) -> str:
             known = _all_known(view, target, [view.report.calls[call].case for call in wrong])
             other.append(f"on {target} node {node_name(first[0])}{more} {verb} {worst}{size}{known}")
         if levels:
-            by_model: dict[tuple[str, str], list[str]] = {}
+            by_model: dict[tuple[str, str, str], list[str]] = {}
             for each in levels:
-                key = each.model, "does not run" if each.error else "is wrong"
+                without = f", right without {' and '.join(each.culprit)}" if each.culprit else ""
+                key = each.model, "does not run" if each.error else "is wrong", without
                 by_model.setdefault(key, []).append(each.level)
-            for (model, what), at in by_model.items():
-                other.append(f"on {target} the whole of {model} {what} at {', '.join(at)}")
+            for (model, what, without), at in by_model.items():
+                other.append(f"on {target} the whole of {model} {what} at {', '.join(at)}{without}")
         fused = view.wrong_regions(target)
         made = [each for each in fused if not view.wrong_nodes(target, each)]
         if made:
@@ -188,7 +189,7 @@ def _findings(view: ModelView) -> Iterator[Item]:
         yield from _failed(view, target)
         levels: dict[tuple[str, str, str], list[str]] = {}
         for each in view.wrong_levels(target):
-            key = each.model, _moved(each), "" if each.error else _blame(each)
+            key = each.model, _moved(each), _blame(each)
             levels.setdefault(key, []).append(each.level)
         for (model, what, blame), at in levels.items():
             head = f"the whole of {model} on {target} at {', '.join(at)}: {what}"
@@ -272,7 +273,7 @@ def _more_places(region: RegionRow) -> str:
 
 def _moved(each: WholeRun) -> str:
     if each.error:
-        return line(each.error, 200)
+        return line(each.error, 400)
     if each.far(each.repeats):
         return f"a second run in the same session {_off(each.repeats)}"
     if each.far(each.bound):
@@ -292,6 +293,8 @@ def _off(difference: float | None) -> str:
 def _blame(each: WholeRun) -> str:
     if each.culprit:
         return f"right without {' and '.join(each.culprit)}"
+    if each.error:
+        return ""
     changed = ", ".join(each.transformers)
     return (
         f"transformers that changed the graph: {changed}" if changed else "no transformer changed the graph"

@@ -15,7 +15,7 @@ from harness.model.errors import shown
 _AFTER_ROOT = r"(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
 _NAME = "\xa0"
 """Stands before a name that may look like a path; `line` makes it a blank or nothing."""
-_BEFORE_NAME = r"(?<!Name:')(?<!ode \()"  # as ONNX Runtime names a node
+_BEFORE_NAME = r"(?<![Nn]ame:')(?<!name ')(?<!ode \()"  # as ONNX Runtime names a node
 _PATH = re.compile(rf"(?<![\w.:/\\{_NAME}]){_BEFORE_NAME}{_AFTER_ROOT}")
 _PATH_OF_NO_OPTION = re.compile(rf"(?<![\w.:/\\={_NAME}]){_BEFORE_NAME}{_AFTER_ROOT}")
 _LONG, _NODE = 4000, 200

@@ -17,6 +17,7 @@ from harness.model.float_formats import FORMATS, decode, encode
 from harness.model.progress import WHOLE
 from harness.model.result import CANNOT_BE_ASKED
 from harness.model.target_info import DIRECTML
+from harness.model.transformers import TRANSFORMERS
 from harness.operators.in_models import draws
 from harness.results.model_report import ENDLESS, MOVED_FACTOR, ComparedCall, WholeRun
 from harness.run.fused_regions import FusedRegions, region_of, regions
@@ -190,7 +191,11 @@ class WholeModel:
             graph = plain._replace(optimization=level)
             done, again, *later = executed(pool, graph, runs, name)
             if done.outputs is None:
-                self.runs.append(WholeRun(target.name, name, level, _said(done), done.ended is not None))
+                searched = off is not None and done.ended != "timeout"
+                culprit = self._halved(pool, graph, fed, off or (), noise) if searched else ()
+                self.runs.append(
+                    WholeRun(target.name, name, level, _said(done), done.ended is not None, culprit=culprit)
+                )
                 self._step(target)
                 continue
             if level == "off":
@@ -266,6 +271,19 @@ class WholeModel:
             done = execute(pool, graph._replace(disabled=chosen), fed, graph.digest)
             if done.outputs is not None and apart(done.outputs, off) <= MOVED_FACTOR * noise:
                 return chosen
+        return ()
+
+    def _halved(
+        self, pool: WorkerPool, graph: Graph, fed: Mapping[str, Tensor], off: Sequence[Tensor], noise: float
+    ) -> tuple[str, ...]:
+        """Return the transformer without which a model runs that does not; half of those left are tried together."""
+        left = [name for (name,) in choices(list(TRANSFORMERS), 1)]
+        while left:
+            half = tuple(left[: len(left) // 2 or 1])
+            runs = self._culprit(pool, graph, fed, off, [half], noise)
+            if runs and len(half) == 1:
+                return half
+            left = list(half) if runs else left[len(half) :]
         return ()
 
 

@@ -36,6 +36,7 @@ def test_nothing_hides_or_reorders_text(text: str, shown: str) -> None:
             "Name:'/layer.0/MatMul' Status Message: …/b.cc",
         ),
         ("Node (/layer.0/MatMul) Op (MatMul)", "Node (/layer.0/MatMul) Op (MatMul)"),
+        ("for Cos(7) node with name '/layer.0/Cos'", "for Cos(7) node with name '/layer.0/Cos'"),
         (f"node {node_name('/layer.0/MatMul')}", "node \xa0/layer.0/MatMul"),
     ],
 )

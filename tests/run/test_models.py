@@ -160,6 +160,17 @@ def test_a_wrong_fusion_has_its_transformer() -> None:
     assert {tuple(each["culprit"]) for each in wrong} == {("WeightBiasQuantization",)}
 
 
+def test_a_level_at_which_a_model_does_not_run_has_its_transformer() -> None:
+    """Optimised, onnxruntime 1.32 takes axes of CenterCropPad for others."""
+    b = Builder(18)
+    b.node("Transpose", ["x"], "behind", perm=[0, 2, 3, 1])
+    b.node("CenterCropPad", ["behind", b.weight("extents", np.array([4, 4]))], "cut", axes=[1, 2])
+    b.node("Transpose", ["cut"], "y", perm=[0, 3, 1, 2])
+    ended = judged(saved(b.model([value("x", FLOAT, 1, 2, 6, 6)], [value("y", FLOAT, 1, 2, 4, 4)])), code=1)
+    wanted = "does not run at extended, all, right without TransposeOptimizer_CPUExecutionProvider"
+    assert wanted in " ".join(ended.out.split())
+
+
 @pytest.mark.slow
 def test_a_run_of_other_sizes_in_a_session_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a session keeps from its first run must not shape a later one: here the outputs of the larger run are lost."""
@@ -289,6 +300,15 @@ def test_indices_point_into_an_input_and_integers_are_1_where_others_do_not_run(
     model = b.model(inputs, [value("gathered", FLOAT, 2, 3), value("y", FLOAT, 9, 3)])
     judged(saved(model))
     assert report("out")["verdicts"]["cpu"] == ["correct"] * 3
+
+
+def test_what_a_node_replaces_is_missing_here_and_there() -> None:
+    b = Builder()
+    attributes = {"imputed_value_floats": [1.0, 2.0], "replaced_value_float": float("nan")}
+    b.node("Imputer", ["x"], "y", domain="ai.onnx.ml", **attributes)
+    model = read_model(Path(saved(b.model([value("x", FLOAT, 20, 2)], [value("y", FLOAT, 20, 2)]))))
+    drawn = ModelInputs(model, {}, 0).tensors(None)["x"].array
+    assert 0 < np.isnan(drawn).sum() < 20
 
 
 def test_a_name_with_the_place_of_a_node_is_shown_whole() -> None:
