@@ -1030,6 +1030,14 @@ def test_known_losses_of_digits_are_known_of_a_models_calls() -> None:
     assert any(each["case"].startswith("RegionSigmoidMul") for each in report("out")["regions"])
 
 
+def test_numbers_that_a_kernel_computes_in_float32_are_known() -> None:
+    b = Builder()
+    b.node("Shrink", ["x"], "y", lambd=0.3, bias=0.1)
+    double = TensorProto.DOUBLE
+    ended = judged(saved(b.model([value("x", double, 4, 4)], [value("y", double, 4, 4)])))
+    assert ", as known" in " ".join(ended.out.split())
+
+
 def test_a_gate_that_is_fused_is_known() -> None:
     b = Builder(22)
     b.node("Conv", ["x", b.drawn("w", 4, 3, 1, 1)], "z")
