@@ -245,3 +245,10 @@ def test_eight_bits_of_which_nothing_is_known_may_be_any() -> None:
     assert {int(each.array[1]) for each in found.candidates} == {3}
     with pytest.raises(Unfit, match="int16 may be any of more than 256 integers"):
         expected_of(Within("int16", np.array([10.0]), np.array([np.inf])))
+
+
+def test_inexact_elements_decide_no_shape() -> None:
+    """0 + 2 - 0 is exact and 0.5 + 2 - 0.5 is not: they are one value, or two where the latter lies at an end."""
+    add, subtract = node("Add", "X two", "a"), node("Sub", "a X", "b")
+    with pytest.raises(Unfit, match="inexact inputs of Unique decide the shape"):
+        of(add, subtract, node("Unique", "b", "Y"), constants={"two": floats(2.0)}, X=floats(0.0, 0.5))

@@ -9,7 +9,8 @@ from how its formula treats elements:
 - Any other is asked at the value, at both ends of its bound, and at 0 where the bound reaches it. It is right where
   an output is monotone in each input, or turns at 0 alone: comparisons with constants, roundings, conversions,
   minima and maxima, absolute values, quantisation. Decisions
-  that depend on two inexact values at once (`ArgMax`, `TopK`, `Equal`) need inputs that are exact.
+  that depend on two inexact values at once (`ArgMax`, `TopK`, `Equal`) need inputs that are exact. So does what decides a
+  shape (`Unique`).
 
 The bounds are those of each node in its own element type. A kernel that does the work of several nodes rounds
 less often, and a transformer that moves a factor to a constant rounds as often: both stay within them.
@@ -284,7 +285,10 @@ def _at_corners(
             corner = {name: ends[name, sign] for name, sign in zip(inexact, each, strict=True)}
             asked.append(list(operator.oracle(call, _with_ends(given, corner), declared)))
     for outputs in zip(*asked, strict=True):
-        yield hull([known_of(each) for each in outputs])
+        found = [known_of(each) for each in outputs]
+        if len({shape_of(each) for each in found}) > 1:
+            raise Unfit(f"inexact inputs of {operator.name} decide the shape of an output")
+        yield hull(found)
 
 
 def _with_bound(oracle: FormulaOracle, known: Known, declared: str) -> Bounded | Array:
