@@ -13,7 +13,8 @@ import pytest
 
 from harness.model.case import Tensor
 from harness.model.diff import compare
-from harness.operators.base import Call
+from harness.operators import OPERATORS
+from harness.operators.base import Call, Undefined
 from tests.mutants.any_operator import Sample, samples
 from tests.operators import recurrent_loops, regions_loops
 from tests.sampled import one_of
@@ -130,3 +131,14 @@ def test_nothing_is_claimed_of_y_beyond_a_length() -> None:
     ]
     assert claimed
     assert all(claimed)
+
+
+@pytest.mark.parametrize("name", ["Affine", "ScaledTanh"])
+@pytest.mark.parametrize("given", [{}, {"activation_alpha": (0.5,)}, {"activation_beta": (0.5,)}])
+def test_a_function_that_is_no_operator_has_no_default_scales(
+    name: str, given: dict[str, tuple[float]]
+) -> None:
+    sample = next(each for each in cases("RNN") if each.call.attributes.get("direction") == "forward")
+    call = sample.call._replace(attributes={**sample.call.attributes, "activations": (name,), **given})
+    with pytest.raises(Undefined, match="alpha and beta"):
+        OPERATORS["RNN"].oracle(call, sample.inputs, "opencl")

@@ -15,12 +15,16 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.operators.base import Call, Operator, Relation, Shape, ValueKind, value_kinds
+from harness.operators.base import Call, Operator, Relation, Shape, Undefined, ValueKind, value_kinds
 from harness.operators.bounded import Bounded, choose, maximum, minimum, sigmoid, tanh, where
 from harness.operators.computing import Computing, lengths
 from harness.operators.elementwise import activations
 
 Activation = Callable[[Bounded], Bounded]
+
+
+OPEN = float("nan")
+"""The default of a scale for which ONNX has none: there is no operator of the name of the function."""
 
 
 class Function(NamedTuple):
@@ -41,10 +45,10 @@ FUNCTIONS: dict[str, Function] = {
     "Relu": Function(lambda x, a, b: _open_for_nan(x, 0.0, maximum(x, 0.0))),
     "Tanh": Function(lambda x, a, b: tanh(x)),
     "Sigmoid": Function(lambda x, a, b: sigmoid(x)),
-    "Affine": Function(lambda x, a, b: x * a + b, 1.0, 0.0),
+    "Affine": Function(lambda x, a, b: x * a + b, OPEN, OPEN),
     "LeakyRelu": Function(lambda x, a, b: activations.leaky_relu(x, a), 0.01),
     "ThresholdedRelu": Function(lambda x, a, b: choose(x, a, x * 0.0, x), 1.0),
-    "ScaledTanh": Function(lambda x, a, b: tanh(x * b) * a, 1.0, 1.0),
+    "ScaledTanh": Function(lambda x, a, b: tanh(x * b) * a, OPEN, OPEN),
     "HardSigmoid": Function(activations.hard_sigmoid, 0.2, 0.5),
     "Elu": Function(lambda x, a, b: activations.elu(x, a), 1.0),
     "Softsign": Function(lambda x, a, b: activations.softsign(x)),
@@ -72,14 +76,22 @@ def chosen(call: Call, defaults: Sequence[str], directions: int) -> list[tuple[A
 
 def _made(name: str, alphas: Iterator[float], betas: Iterator[float], clip: float | None) -> Activation:
     function = FUNCTIONS[name]
-    alpha = 0.0 if function.alpha is None else next(alphas, float(np.float32(function.alpha)))
-    beta = 0.0 if function.beta is None else next(betas, float(np.float32(function.beta)))
+    alpha, beta = _scale(alphas, function.alpha), _scale(betas, function.beta)
 
     def apply(x: Bounded) -> Bounded:
         held = x if clip is None else _open_for_nan(x, -clip, maximum(minimum(x, clip), -clip))
         return function.of(held, alpha, beta)
 
     return apply
+
+
+def _scale(given: Iterator[float], default: float | None) -> float:
+    if default is None:
+        return 0.0
+    found = next(given, default)
+    if found is OPEN:
+        raise Undefined("the alpha and beta of Affine and ScaledTanh by default")
+    return float(np.float32(found))
 
 
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
