@@ -102,23 +102,21 @@ class _Recorded(worker.Channel):
 def replay(folder: Path) -> None:
     """Print the seconds of processor time within ONNX Runtime for the requests that `record` wrote.
 
-    A process that a case ends is replaced by one that goes on behind the graph of this case.
+    A process of its own takes what one worker was sent. Where a case ends it, what is left was sent to another worker.
     """
     worker.load()  # once, for all processes
-    shared = np.frombuffer(mmap.mmap(-1, 16), np.float64)
+    seconds = np.frombuffer(mmap.mmap(-1, 8), np.float64)
     for path in sorted(folder.iterdir()):
-        shared[1], status = 0, 1
-        while status:
-            process = os.fork()
-            if not process:
-                _replay(path, shared)
-                os._exit(0)
-            _, status = os.waitpid(process, 0)
-    print(shared[0])
+        process = os.fork()
+        if not process:
+            _replay(path, seconds)
+            os._exit(0)
+        os.waitpid(process, 0)
+    print(seconds[0])
 
 
-def _replay(path: Path, shared: Any) -> None:
-    """Run the graphs of a file behind the first `shared[1]`, and count them and the seconds of processor time there."""
+def _replay(path: Path, seconds: Any) -> None:
+    """Run the graphs of a file, and add the processor time within ONNX Runtime to `seconds`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     worker.np = np
     channel, backend, ort = _Recorded(path), worker.OnnxRuntime(), worker.load()
@@ -129,22 +127,19 @@ def _replay(path: Path, shared: Any) -> None:
             try:
                 return call(*arguments, **named)
             finally:
-                shared[0] += time.thread_time() - started
+                seconds[0] += time.thread_time() - started
 
         return called
 
     for name in ("__init__", "run", "run_with_iobinding"):
         setattr(ort.InferenceSession, name, timed(getattr(ort.InferenceSession, name)))
     backend.core_refuses = backend.elsewhere = backend.unknown_version = lambda *_: None  # type: ignore[method-assign]
-    done = 0
     while (request := channel.read()) is not None:
         header, payload = request
         at = 0
         for unit in header.get("units", ()):
-            done += 1
             whole = dict(header["kinds"][unit["kind"]], **unit, tells_transformers=False)
-            if done > shared[1] and not whole.get("patterns") and not whole.get("disabled"):
-                shared[1] = done
+            if not whole.get("patterns") and not whole.get("disabled"):
                 worker.run_unit(channel, backend, whole, payload, at)
             at += unit["bytes"]
 
