@@ -33,11 +33,12 @@ FAULTS = (
     "OneHotEncoder@1:case=fractions",
     "OneHotEncoder@1:case=kind_X_initializer",
 )
-"""Where it differs from the document: a NaN finds no key that is NaN, transforms are those of two classes, and intercepts that are
-left out are NaN; of integers coefficients are truncated, and so is the degree of a polynomial. Of a FeatureVectorizer's tensors of
-one dimension it makes columns. Of SVMClassifier's three classes and more it sums products of probabilities that the paper has apart, and of two it takes the second
-where no coefficient is negative, whatever the votes. OneHotEncoder's numbers with a fraction are no category, where the document
-casts them to integers. Normalizer's MAX is of magnitudes there. A set of TreeEnsemble it reads up to a member that is 0."""
+"""Where it differs from the document: a NaN finds no key that is NaN, transforms are those of two classes, and intercepts that are left
+out are NaN; of integers coefficients are truncated, and so is the degree of a polynomial. Of a FeatureVectorizer's tensors of one
+dimension it makes columns. Of SVMClassifier's three classes and more it sums products of probabilities that the paper has apart, and of
+two it takes the second where no coefficient is negative, whatever the votes. OneHotEncoder's numbers with a fraction are no category,
+where the document casts them to integers. Normalizer's MAX is of magnitudes there. A set of TreeEnsemble it reads up to a member that is
+0."""
 _REFUSALS = (NotImplementedError, RuntimeError, TypeError, ValueError)
 """What the reference raises for transforms, ranks, types and empty rows that it does not implement."""
 NAMES = sorted(name for each in COLLECTED if (name := each.removeprefix("ai.onnx.ml.")) != each)
