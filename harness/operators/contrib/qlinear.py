@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Expected, OneOf
-from harness.operators.base import Call, Operator, Shape
+from harness.operators.base import Call, Operator, Oracle, Shape
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, moveaxis, number, sigmoid, where
 from harness.operators.contrib.channels_last import QuantisedNhwcConvolving, channels_first
 from harness.operators.dimensioned import SCALES, Chosen, Dimensioned, Dimensions
@@ -201,13 +201,15 @@ class QuantisedPooling(Quantised):
         return POOLING.domain(_POOL, attribute, channels_first(call))
 
 
-def nhwc_conv(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+def nhwc_conv(
+    call: Call, inputs: Mapping[str, Tensor], declared: str, convolve: Oracle = qlinear_conv
+) -> tuple[Expected, ...]:
     """Convolve as ONNX's QLinearConv does, with channels_last the channels of x and y last."""
     if not call.parameter("channels_last"):
-        return qlinear_conv(call, inputs, declared)
+        return convolve(call, inputs, declared)
     x = inputs["x"]
     first = {**inputs, "x": Tensor(x.dtype, np.moveaxis(x.array, -1, 1))}
-    (found,) = qlinear_conv(channels_first(call), first, declared)
+    (found,) = convolve(channels_first(call), first, declared)
     assert isinstance(found, OneOf)
     return (OneOf(tuple(Tensor(y.dtype, np.moveaxis(y.array, 1, -1)) for y in found.candidates)),)
 

@@ -12,9 +12,11 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Exact, Expected
+from harness.operators import OPERATORS
 from harness.operators.base import Call, Undefined
 from harness.operators.contrib.attentions import qattention
 from harness.operators.contrib.integer_products import dynamic_matmul, integer_to_float, qgemm
+from harness.operators.contrib.qlinear import nhwc_conv
 from harness.operators.deviations.base import Deviating, changed, deviation, moved, settled
 from harness.operators.formulas import decided
 from harness.operators.pooling.windows import window
@@ -73,6 +75,9 @@ def sums_in_float64(asked: Deviating) -> tuple[Expected, ...]:
 def windows_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     """ConvInteger, QLinearConv: sums over kernel and channels with two neighbours added in 16 bits, those of the kernel
     in ConvInteger, of the channels in QLinearConv."""
+    if asked.operator.name == "com.microsoft.QLinearConv":
+        first = OPERATORS["QLinearConv"]
+        return nhwc_conv(*asked[1:], lambda *given: windows_in_pairs(Deviating(first, *given)))
     call, held = asked.call, {name: each.array for name, each in asked.inputs.items()}
     x, w = held["x"], held["w"]
     zero, others = held.get("x_zero_point", np.uint8(0)).reshape(()), held.get("w_zero_point", np.int8(0))

@@ -115,14 +115,20 @@ def without_activation(asked: Deviating) -> tuple[Expected, ...]:
 def weights_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
     """Weights of floats become int8 of the scale and zero point of those that the graph has, whatever the run gives, and
     the bias int32 of x_scale * w_scale."""
+    weights, scale, zero = _of_eight_bits(asked)
+    step = np.float32(0.0625) * scale
+    rounded = (weights - zero) * scale
+    return asked.formula(inputs=asked.having(V=rounded, B=lambda bias: np.rint(bias / step) * step))
+
+
+def _of_eight_bits(asked: Deviating) -> tuple[Array, np.float32, np.float32]:
+    """Return the weights of floats as integers of -128 to 127, their scale and their zero point."""
     given = asked.inputs["V"]
-    weights, kept = given.array, (displaced(given) if asked.call.parameter("overridable") else given).array
+    kept = (displaced(given) if asked.call.parameter("overridable") else given).array
     low, high = min(kept.min(), np.float32(0)), max(kept.max(), np.float32(0))
     scale = (high - low) / np.float32(255)
     zero = np.rint(np.float32(-128) - low / scale)
-    step = np.float32(0.0625) * scale
-    rounded = (np.clip(np.rint(weights / scale) + zero, -128, 127) - zero) * scale
-    return asked.formula(inputs=asked.having(V=rounded, B=lambda bias: np.rint(bias / step) * step))
+    return np.clip(np.rint(given.array / scale) + zero, -128, 127), scale, zero
 
 
 @deviation
@@ -267,11 +273,26 @@ changed(
 def convolved_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     """QLinearConv: two neighbours added in 16 bits (`windows_in_pairs`); a bias of floats is rounded to integers."""
     graph = _Quantised(asked)
+    return _convolved_in_pairs(asked, graph, graph.dequantized("w", graph.node("Conv").inputs[1]))
+
+
+@deviation
+def weights_of_eight_bits_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
+    """The same of weights of floats that became int8 (`weights_of_eight_bits`)."""
+    weights, scale, zero = _of_eight_bits(asked)
+    held = {"w": Tensor("int8", weights.astype(np.int8)), "w_scale": Tensor("float32", np.asarray(scale))}
+    held["w_zero_point"] = Tensor("int8", np.asarray(zero, np.int8))
+    return _convolved_in_pairs(asked, _Quantised(asked), held)
+
+
+def _convolved_in_pairs(
+    asked: Deviating, graph: _Quantised, weights: dict[str, Tensor]
+) -> tuple[Expected, ...]:
     conv, last = graph.node("Conv"), graph.node("QuantizeLinear")
-    x, w, *bias = conv.inputs
+    x, _, *bias = conv.inputs
     inputs = {
         **graph.dequantized("x", x),
-        **graph.dequantized("w", w),
+        **weights,
         **graph.named("y", last.inputs[1:], asked.call.outputs[0]),
     }
     if bias:
