@@ -1,7 +1,8 @@
 """The default specs by class of operators: a bare loop over the calls of a run, the first run, and the second.
 
-The bare loop is what ONNX Runtime itself takes for the calls of the second run, in one process: sessions are created and run
-once more, and only the time within them counts. Runs over other memory and the search of a transformer are in the runs alone.
+The bare loop is what ONNX Runtime itself takes for the calls of the second run, in one process: sessions are created, run and
+ended once more, and only the time within that counts. Runs over other memory and the search of a transformer are in the runs
+alone.
 """
 
 from __future__ import annotations
@@ -133,6 +134,7 @@ def _replay(path: Path, seconds: Any) -> None:
 
     for name in ("__init__", "run", "run_with_iobinding"):
         setattr(ort.InferenceSession, name, timed(getattr(ort.InferenceSession, name)))
+    ort.InferenceSession.__del__ = timed(lambda session: session.__dict__.clear())
     backend.core_refuses = backend.elsewhere = backend.unknown_version = lambda *_: None  # type: ignore[method-assign]
     while (request := channel.read()) is not None:
         header, payload = request
