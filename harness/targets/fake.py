@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from harness.model.case import Tensor, TensorValue, Validity, Value
 from harness.model.caseid import parse
@@ -28,6 +28,8 @@ from harness.model.expected import nearest
 from harness.model.onnx_schemas import operator_schema, plain
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
+from harness.specs.graphs.composition import composed
+from harness.specs.graphs.pattern import FilledGraph, GraphNode
 from harness.specs.sweeps.calls import make_call
 from harness.targets.batches import FAKE
 from harness.targets.fake_script import ALTERATIONS, SCRIPT, Script
@@ -40,16 +42,13 @@ def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list
     the value nearest to it."""
     graph = model.graph
     key = parse(case_id)
+    node = next((node for node in graph.node if node.name == "tested"), None)
+    if node is None:
+        return [nearest(each) for each in composed(_filled(graph), key.opset, fed, "ieee")]
     operator = OPERATORS[key.operator]
     given = {**fed, **{proto.name: tensor_of(proto) for proto in graph.initializer}}
-    node = next((node for node in graph.node if node.name == "tested"), None)
-    names = (
-        [value.name for value in graph.input]
-        if node is None
-        else _names(node, key.operator, key.opset, given)
-    )
-    inputs = {name: given[name] for name in names}
-    attributes = {} if node is None else {entry.name: _value(entry) for entry in node.attribute}
+    inputs = {name: given[name] for name in _names(node, key.operator, key.opset, given)}
+    attributes = {entry.name: _value(entry) for entry in node.attribute}
     types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
     constants = {name: tensor.array for name, tensor in inputs.items() if name in operator.constants}
     omitted = key.terms.get("omit")
@@ -58,6 +57,23 @@ def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list
     call = make_call(operator, key.opset, types, attributes, constants, variant, count, omitted)
     expected = operator.oracle(call, inputs, "ieee")
     return [nearest(expected[position]) for position in call.given or range(len(expected))]
+
+
+def _filled(graph: GraphProto) -> FilledGraph:
+    """Return a graph, or one in a node, that `compile/composed.py` wrote."""
+    nodes = tuple(
+        GraphNode(
+            f"{node.domain}.{node.op_type}" if node.domain else node.op_type,
+            tuple(node.input),
+            tuple(node.output),
+            {each.name: _value(each) for each in node.attribute if each.type != AttributeProto.GRAPH},
+            {each.name: _filled(each.g) for each in node.attribute if each.type == AttributeProto.GRAPH},
+        )
+        for node in graph.node
+    )
+    constants = {each.name: tensor_of(each) for each in graph.initializer}
+    takes, gives = (tuple(value.name for value in side) for side in (graph.input, graph.output))
+    return FilledGraph(nodes, gives, constants, False, takes)
 
 
 def _names(node: NodeProto, operator: str, opset: int, given: Mapping[str, Tensor]) -> list[str]:

@@ -36,6 +36,14 @@ def test_without_a_script_every_operator_and_element_type_is_green(tmp_path: Pat
     assert {"pass", "rejected"} <= {result["outcome"] for result in found.values()}
 
 
+def test_graphs_are_composed(tmp_path: Path) -> None:
+    """Of nodes, of those whose attributes are graphs, with constants of both."""
+    specs = [SPECS / "graphs" / f"{name}.yaml" for name in ("IfBranches", "LoopSequences")]
+    ended = harness("run", *specs, "-t", "fake", "-k", "optimization=basic", "-o", tmp_path)
+    assert ended.code == 0, ended.out
+    assert {each["outcome"] for each in results_of(tmp_path).values()} == {"pass"}
+
+
 def test_the_document_names_every_action_and_startup() -> None:
     named = set(
         re.findall(
