@@ -21,7 +21,7 @@ _TRAINING = 2
 """The place of Dropout's input training_mode, without which it drops nothing."""
 _SAYS_MASK = 12
 """The first version of Dropout that says what its mask holds."""
-CONSTANT = "Constant"
+CONSTANT, PASSED_ON = "Constant", "Identity"
 _PASSING = frozenset(
     {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Transpose", "Expand"}
 )

@@ -228,6 +228,8 @@ def _finding(view: ModelView, target: str, calls: Sequence[int]) -> Item:
     known = view.known(result)
     remarks = [Remark(f"node{'s' * (len(nodes) > 1)}: {some(nodes, _NODES)}")]
     remarks.append(Remark("; ".join(details(result))))
+    if inner := [name for each in calls for name in view.within(each, view.wrong_calls(target))]:
+        remarks.append(Remark(f"wrong within: {some([node_name(each) for each in inner], _NODES)}"))
     remarks += _known_as(known)
     if not (isinstance(result.error, Error) and result.error.class_ == NOT_EXPRESSIBLE):
         remarks += _bug_report(view, target, row.case)

@@ -222,17 +222,23 @@ class ModelView:
 
     def calls_that(self, target: str, *verdicts: str) -> list[int]:
         """Return the calls with one of some verdicts on a target: first what no entry knows, last what is right but for its
-        declared shape, and of each those of the most nodes first."""
+        declared shape, and of each those within others, then those of the most nodes first."""
 
-        def rank(call: int) -> tuple[bool, bool, int]:
+        def rank(call: int) -> tuple[bool, bool, bool, int]:
             result = self.results.get((target, self.report.calls[call].case))
+            around = bool(self.within(call, found))
             if result is None:
-                return False, False, -self.uses[call]
+                return False, False, around, -self.uses[call]
             declared = isinstance(result.error, Error) and result.error.class_ == DECLARED_SHAPE
-            return self.known(result) is not None, declared, -self.uses[call]
+            return self.known(result) is not None, declared, around, -self.uses[call]
 
         found = [call for call, said in enumerate(self.verdicts(target)) if said in verdicts]
         return sorted(found, key=rank)
+
+    def within(self, call: int, others: Iterable[int]) -> list[str]:
+        """Return the nodes of other calls that stand in graphs of the first node of a call."""
+        begins = f"{self.nodes_of(call)[0]}/"
+        return [name for each in others for name in self.nodes_of(each) if name.startswith(begins)]
 
     def wrong_calls(self, target: str) -> list[int]:
         """Return the calls that are wrong on a target or end it, in the same order."""

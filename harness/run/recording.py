@@ -46,13 +46,15 @@ _KEPT = 1 << 30
 
 class RecordedNode(NamedTuple):
     """A node with the tensors that it took and gave; a value that is no tensor is absent. `constant` are the names
-    among its inputs that follow from weights alone."""
+    among its inputs that follow from weights alone. `before` are the nodes that make a sequence or an optional which it takes,
+    whose tensors are among its inputs."""
 
     name: str
     node: NodeProto
     inputs: Mapping[str, Tensor]
     outputs: Mapping[str, Tensor]
     constant: frozenset[str]
+    before: tuple[NodeProto, ...] = ()
 
 
 def execute(pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: str) -> Execution:
@@ -112,6 +114,7 @@ class Recording:
         opset = self._model.opsets.get("", 1)
         last = {name: number for number, node in enumerate(graph.node) for name in taken(node)}
         number = 0
+        opaque: dict[str, tuple[NodeProto, ...]] = {}
         nodes, lost = _within_reach(graph, values.keys() | weights.keys()) if prefix else (graph.node, [])
         for part in parts(nodes, weights, opset):
             try:
@@ -124,7 +127,10 @@ class Recording:
             for whole in part.nodes:
                 node = without_unused(whole, used, opset)
                 name = prefix + (node.name or f"{node.op_type}_{number}")
-                keys = [*node.input, *sorted(taken(node) - set(node.input))]
+                made = {id(each): each for key in taken(node) for each in opaque.get(key, ())}
+                before = tuple(made.values())
+                opaque |= {key: (*before, node) for key in node.output if key not in values}
+                keys = [*node.input, *sorted(set().union(*map(taken, (node, *before))) - set(node.input))]
                 own = _known(keys, values, weights)
                 if not draws(node.op_type, len(node.input)) and all(key in constant for key in taken(node)):
                     constant |= set(node.output)
@@ -134,6 +140,7 @@ class Recording:
                     own,
                     {key: values[key] for key in node.output if key in values},
                     frozenset(key for key in own if key in constant),
+                    before,
                 )
                 inner = first_iteration(node, values, weights) if any(node_bodies(node)) else None
                 if inner is not None:

@@ -30,19 +30,23 @@ REDUCED_FROM = ", reduced from"
 """The end of a comment's first line; the next one is the id of the case."""
 _WIDTH = 120
 _FLOAT_INTEGERS = 1 << 24
+Store = Callable[[Tensor], str]
+"""Keeps a tensor outside of the spec, and returns the keys by which its entry says where."""
 _WRITTEN = 16
 """Elements of a tensor that are written out although there is a store."""
 
 
-def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = ()) -> str:
+def spec_text(
+    spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = (), store: Store | None = None
+) -> str:
     """Return a whole spec file with the case as its only entry, so that it can be run as it is or its entry
     pasted into another.
 
-    The inputs of the case are written out (`case.literals`) or filled as it says. Raises UsageError where a
-    tensor is too large for a file.
+    The inputs of the case are written out (`case.literals`), those of a graph into a `store` where there is one, or filled
+    as it says. Raises UsageError where a tensor is too large for a file.
     """
     if spec.graph is not None:
-        text = _graph_text(spec, case, entry_lines(case, name), comment)
+        text = _graph_text(spec, case, entry_lines(case, name, store), comment)
     else:
         lowers_to = spec.model.lowers_to.directml if spec.model.lowers_to else ()
         text = spec_file(spec.model.operator, (case.opset,), lowers_to, [entry_lines(case, name)], comment)
@@ -130,10 +134,6 @@ def reduced_from(text: str) -> str | None:
     if not (first.startswith("# ") and first.endswith(REDUCED_FROM)):
         return None
     return rest.partition("\n")[0].removeprefix("# ")
-
-
-Store = Callable[[Tensor], str]
-"""Keeps a tensor outside of the spec, and returns the keys by which its entry says where."""
 
 
 def entry_lines(case: Case, name: str, store: Store | None = None) -> list[str]:
