@@ -16,7 +16,16 @@ from typing import NamedTuple
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError, Message
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+)
 
 from harness.compile.protos import LeftOut, encoded, tensor_of, tensor_proto, value_info
 from harness.model import plain_file
@@ -108,6 +117,12 @@ def read_model(path: Path) -> Model:
             raise UsageError(
                 f"{path}: its functions cannot be inlined: {why}; export the model again"
             ) from error
+    for text in _texts(proto.graph):
+        if not isinstance(text, str):
+            raise UsageError(f"{path}: a name in it is no UTF-8: {text!r:.60}; export the model again")
+    for graph in (proto.graph, *bodies(proto.graph)):
+        graph.initializer.extend(_dense(path, each) for each in graph.sparse_initializer)
+        graph.ClearField("sparse_initializer")
     _check(path, proto.graph)
     for extent in (each for value in proto.graph.input for each in value.type.tensor_type.shape.dim):
         if extent.dim_value < 0:  # a free dimension to ONNX Runtime, and to exporters that write -1
@@ -164,12 +179,9 @@ def _since(node: NodeProto, opset: int) -> int | None:
 
 
 def _check(path: Path, graph: GraphProto) -> None:
-    """Refuse what nothing could go on with: texts that are no UTF-8, which Protocol Buffers let through, values of one
-    name, outputs that nothing makes, tensors that no array holds, sparse ones, and data of attributes in other files, which
-    ONNX Runtime would look for in the folder that it is started in."""
-    for text in _texts(graph):
-        if not isinstance(text, str):
-            raise UsageError(f"{path}: a name in it is no UTF-8: {text!r:.60}; export the model again")
+    """Refuse what nothing could go on with: values of one name, outputs that nothing makes, tensors that no array holds,
+    sparse ones in attributes, and data of attributes in other files, which ONNX Runtime would look for in the folder that it is
+    started in."""
     names = Counter(value.name for value in graph.input)
     if twice := [name for name, number in names.items() if number > 1]:
         raise UsageError(f"{path}: two inputs are named {shown(twice[0])!r}; export the model again")
@@ -186,11 +198,7 @@ def _check(path: Path, graph: GraphProto) -> None:
         raise UsageError(f"{path}: {shown(twice[0])!r} is the name of two values; export the model again")
     if lost := [each.name for each in graph.output if each.name not in made]:
         raise UsageError(f"{path}: nothing makes the output {shown(lost[0])!r}; export the model again")
-    graphs = [graph, *bodies(graph)]
-    for sparse in (each for graph in graphs for each in graph.sparse_initializer):
-        name = shown(sparse.values.name)
-        raise UsageError(f"{path}: weight {name!r} is a sparse tensor; save the model with dense weights")
-    for node in (node for each in graphs for node in each.node):
+    for node in (node for each in (graph, *bodies(graph)) for node in each.node):
         if not any(node.output):
             raise UsageError(f"{path}: a node of {shown(node.op_type)} has no output; export the model again")
         for attribute in node.attribute:
@@ -208,13 +216,41 @@ def _check(path: Path, graph: GraphProto) -> None:
 
 
 def _texts(message: Message) -> Iterator[str | bytes]:
-    """Yield all texts of a message and of those within, but for the data of tensors; bytes are those that are no text."""
+    """Yield all texts of a message and of those within, but for the data of tensors; bytes are those that are no UTF-8, which
+    Protocol Buffers let through."""
     for field, value in [] if isinstance(message, TensorProto) else message.ListFields():
         for each in value if field.is_repeated else [value]:
             if field.type == field.TYPE_MESSAGE:
                 yield from _texts(each)
             elif field.type == field.TYPE_STRING:
                 yield each
+
+
+def _dense(path: Path, proto: SparseTensorProto) -> TensorProto:
+    """Return a sparse weight as the dense one that it stands for: `onnx.proto` has its indices in order, each once, as places in
+    the row-major elements or as coordinates."""
+    values, places, shape = _weight(path, proto.values), _weight(path, proto.indices).array, tuple(proto.dims)
+    count, problem = len(values.array) if values.array.ndim == 1 else -1, ""
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0:
+        problem = f"has a negative dimension, or more than {MAX_RANK}"
+    elif math.prod(shape) * DTYPES[values.dtype].itemsize > _PART:
+        problem = f"has more than {_PART >> 20} MiB as a dense one"
+    elif places.dtype != np.int64 or places.shape not in ((count,), (count, len(shape))):
+        problem = "has indices that do not fit its values"
+    elif not ((places >= 0) & (places < (math.prod(shape) if places.ndim == 1 else np.array(shape)))).all():
+        problem = "has an index outside of it"
+    else:
+        steps = np.array([math.prod(shape[n:]) for n in range(1, len(shape) + 1)], np.int64)
+        flat = places if places.ndim == 1 else places @ steps
+        if not (np.diff(flat) > 0).all():
+            problem = "has indices that are not in order, or one twice"
+    if problem:
+        raise UsageError(
+            f"{path}: sparse weight {shown(proto.values.name)!r} {problem}; export the model again"
+        )
+    dense = np.full(math.prod(shape), "" if values.dtype == "string" else 0, DTYPES[values.dtype].storage)
+    dense[flat] = values.array
+    return tensor_proto(proto.values.name, Tensor(values.dtype, dense.reshape(shape)))
 
 
 def _weight(path: Path, proto: TensorProto) -> Tensor:

@@ -639,16 +639,32 @@ def test_inputs_that_would_fill_the_memory_are_not_unpacked(monkeypatch: pytest.
         ModelInputs(model, {}, 0).tensors(Path("bomb.npz"))
 
 
-def sparse() -> ModelProto:
+def sparse(
+    places: object = (1, 2), shape: tuple[int, ...] = (3,), values: tuple[float, ...] = (5, 7)
+) -> ModelProto:
     """Return x + w as a model whose w is sparse."""
     model = hostile(2, 3)
     del model.graph.initializer[:]
-    elements, places = (
-        helper.make_tensor("w", FLOAT, [1], [1.0]),
-        helper.make_tensor("", TensorProto.INT64, [1], [2]),
-    )
-    model.graph.sparse_initializer.append(helper.make_sparse_tensor(elements, places, [3]))
+    elements = numpy_helper.from_array(np.array(values, np.float32), "w")
+    indices = numpy_helper.from_array(np.array(places), "")
+    made = onnx.SparseTensorProto(values=elements, indices=indices, dims=shape)
+    model.graph.sparse_initializer.append(made)
     return model
+
+
+@pytest.mark.parametrize(
+    ("places", "shape", "wanted"),
+    [
+        ([1, 2], (3,), [0, 5, 7]),
+        ([[0, 1], [1, 0]], (2, 3), [[0, 5, 0], [7, 0, 0]]),
+        ([0, 5], (2, 3), [[5, 0, 0], [0, 0, 7]]),
+    ],
+)
+def test_a_sparse_weight_is_made_dense(places: object, shape: tuple[int, ...], wanted: object) -> None:
+    model = saved(sparse(places, shape))
+    assert read_model(Path(model)).weights["w"].array.tolist() == wanted
+    judged(model)
+    assert report("out")["verdicts"]["cpu"] == ["correct"]
 
 
 def lost() -> ModelProto:
@@ -689,7 +705,7 @@ def sparse_attribute() -> ModelProto:
 
 def sparse_in_a_body() -> ModelProto:
     """Return x + w in the branches of If, whose w is sparse."""
-    inner = sparse().graph
+    inner = sparse([3, 4]).graph
     del inner.input[:]
     b = Builder()
     b.node("If", ["c"], "z", then_branch=inner, else_branch=inner)
@@ -759,9 +775,17 @@ HOSTILE = {
         hostile(2, 3, weight=TensorProto(name="w", data_type=FLOAT, dims=[9])),
         "weight 'w': a tensor whose data does not fit its shape",
     ),
-    "sparse": (sparse(), "weight 'w' is a sparse tensor"),
+    "sparse outside": (sparse([1, 3]), "sparse weight 'w' has an index outside of it"),
+    "sparse before": (sparse([[0, 0], [0, -1]], (2, 3)), "sparse weight 'w' has an index outside of it"),
+    "sparse out of order": (sparse([2, 1]), "has indices that are not in order, or one twice"),
+    "sparse twice": (sparse([[0, 1], [0, 1]], (2, 3)), "has indices that are not in order, or one twice"),
+    "sparse of few indices": (sparse([1]), "has indices that do not fit its values"),
+    "sparse of other ranks": (sparse([[1], [2]], (2, 3)), "has indices that do not fit its values"),
+    "sparse by floats": (sparse([1.0, 2.0]), "has indices that do not fit its values"),
+    "sparse and large": (sparse(shape=(2**40, 2**40)), "has more than 256 MiB as a dense one"),
+    "sparse and negative": (sparse(shape=(-3,)), "has a negative dimension, or more than 32"),
     "sparse constant": (sparse_attribute(), "attribute 'sparse_value' of a Constant is a sparse tensor"),
-    "sparse in a body": (sparse_in_a_body(), "weight 'w' is a sparse tensor"),
+    "sparse in a body": (sparse_in_a_body(), "sparse weight 'w' has an index outside of it"),
     "no output": (lost(), "nothing makes the output 'z'"),
 }  # fmt: skip
 
