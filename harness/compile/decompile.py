@@ -51,6 +51,8 @@ from harness.specs.reading.literal_cases import identified, unlike
 from harness.specs.sweeps.calls import make_call
 
 _NEIGHBOUR = "Identity"
+NO_OUTPUT = "no expected output"
+"""Why a call is no case that ONNX defines."""
 _UNFORESEEN = "a call that the operator's rules do not foresee"
 _ASKED = 1 << 16
 """Elements of the inputs of a call whose formula is asked whether ONNX defines the result: it takes as long as the run's."""
@@ -97,8 +99,8 @@ def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
     specs = tuple(
         TensorSpec(key, tensor.dtype, tensor.array.shape, "literal") for key, tensor in inputs.items()
     )
-    documented = _documented(model.graph, found, call, data)
     _check(operator, schema, call, inputs, specs)
+    documented = _documented(model.graph, found, call, data)
     case = Case(
         id=name,
         operator=operator.name,
@@ -314,5 +316,5 @@ def _documented(graph: GraphProto, found: _Node, call: Call, data: DataSet) -> t
             )
         documented.append(None if tensor is None else tensor.array)
     if all(each is None for each in documented):
-        raise LeftOut("no expected output")
+        raise LeftOut(NO_OUTPUT)
     return tuple(documented)

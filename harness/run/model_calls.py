@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 
 from harness.compile.backend_folders import DataSet
-from harness.compile.decompile import case_of
+from harness.compile.decompile import NO_OUTPUT, case_of
 from harness.compile.models import Model, node_bodies, schema_of, single_model
 from harness.compile.node_graphs import NodeGraph
 from harness.compile.protos import LeftOut
-from harness.model.case import Case
+from harness.model.case import Case, Shapes
 from harness.model.caseid import MODEL_CALL
 from harness.model.dtypes import DTYPES
 from harness.model.errors import SpecError, naming
@@ -87,6 +87,11 @@ class ModelCall:
     def several(self) -> bool:
         """Say whether the call is one of several operators: of a node with graphs, or of what comes by a sequence."""
         return bool(self.recorded.before) or any(node_bodies(self.recorded.node))
+
+    def validity(self) -> str:
+        """Say whether ONNX defines the call, of which no outputs are known."""
+        why = _single_case(self, "static")[1]
+        return "a call that ONNX defines" if why == NO_OUTPUT else why
 
     @property
     def dtypes(self) -> dict[str, str]:
@@ -237,7 +242,13 @@ def _case(call: ModelCall) -> tuple[Case | None, str]:
         return None, f"takes more than {_MOST_INPUTS:,} tensors"
     if call.several:
         return None, ""  # until its graph is written
-    shapes = "static" if model.static or needs_lengths(recorded.node.op_type) else "symbolic"
+    shapes: Shapes = "static" if model.static or needs_lengths(recorded.node.op_type) else "symbolic"
+    return _single_case(call, shapes)
+
+
+def _single_case(call: ModelCall, shapes: Shapes) -> tuple[Case | None, str]:
+    """Return the case of a call of one operator, or why it has none."""
+    recorded, model = call.recorded, call.model
     names = list(recorded.outputs)
     single = single_model(
         *([recorded.node], recorded.inputs, names, model),

@@ -17,7 +17,7 @@ import msgspec
 from harness.compile.model_inputs import ModelInputs, free_dimensions, inner_dimensions, sums, takes_integers
 from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
-from harness.model.errors import NothingRan, TargetUnavailable, UsageError, naming
+from harness.model.errors import NothingRan, TargetUnavailable, UsageError, naming, shown
 from harness.model.header import Header
 from harness.model.progress import RECORDING
 from harness.model.result import Result
@@ -37,7 +37,7 @@ from harness.run.folders import check_vacant
 from harness.run.model_calls import TENSORS, ModelCall, ModelCalls
 from harness.run.pipeline import run
 from harness.run.probe import open_pool
-from harness.run.recording import InputsRefused, Recording
+from harness.run.recording import InputsRefused, RecordedNode, Recording
 from harness.run.request import Request
 from harness.run.whole_model import RecordedModel, WholeModel
 from harness.specs.cache import digests
@@ -160,9 +160,10 @@ def _taken_apart(
             try:
                 recorded = _record(recording, found, calls, model, fed, prefix)
             except InputsRefused as error:
-                found.ended.append(InputsRefused(f"{error}{_hint(inputs.sizes)}"))
+                said = f"{error}{_stopped(model, recording.stopped)}{_hint(inputs.sizes)}"
+                found.ended.append(InputsRefused(said))
             except NothingRan as error:
-                found.ended.append(error)
+                found.ended.append(NothingRan(f"{error}{_stopped(model, recording.stopped)}"))
             else:
                 found.models.append(recorded._replace(resized=_resized(model, inputs.sizes, given)))
     finally:
@@ -172,6 +173,15 @@ def _taken_apart(
     found.calls.extend(calls.all)
     calls.write(folder, f"{_COMMENT} {', '.join(model.path.name for model in models)}")
     return found
+
+
+def _stopped(model: Model, node: RecordedNode | None) -> str:
+    """Say at which node a model stops, and whether ONNX defines its call."""
+    if node is None:
+        return ""
+    call = ModelCall("stopped", 0, model, node)
+    said = f"it stops at node {shown(node.name, 100)}, {shown(call.text, 200)}: {call.validity()}"
+    return f"; {' '.join(said.split())}"
 
 
 def _hint(sizes: Mapping[str, int]) -> str:

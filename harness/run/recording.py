@@ -81,7 +81,8 @@ class InputsRefused(NothingRan):
 
 class Recording:
     """Walks through a model and hands on each node with its tensors. At the end, `outputs` are the model's own,
-    `constant` the values that follow from weights alone, and `kept` all values, none where they are too large."""
+    `constant` the values that follow from weights alone, and `kept` all values, none where they are too large. Of a model that
+    does not run `stopped` is the node that does not run alone either."""
 
     def __init__(self, model: Model, pool: WorkerPool, tell: Callable[[int, int], None]) -> None:
         self._model = model
@@ -90,6 +91,7 @@ class Recording:
         self.outputs: dict[str, Tensor] = {}
         self.constant: set[str] = set()
         self.kept: dict[str, Tensor] = {}
+        self.stopped: RecordedNode | None = None
         self._room = _KEPT
         self._dtypes = declared_dtypes(model.graph)  # of what ONNX Runtime does not infer
 
@@ -121,6 +123,7 @@ class Recording:
                 values |= self._run(part, values, weights, prefix or "the model")
             except NothingRan:
                 if not prefix:
+                    self.stopped = self._stopping(part, dict(values), weights, number)
                     raise
                 lost += part.nodes  # the model has run, of whose values a body may need more
                 continue
@@ -158,6 +161,22 @@ class Recording:
         for place, node in enumerate(lost, number):
             own = _known(node.input, values, weights)
             yield RecordedNode(prefix + (node.name or f"{node.op_type}_{place}"), node, own, {}, frozenset())
+
+    def _stopping(
+        self, part: Part, values: dict[str, Tensor], weights: Mapping[str, Tensor], number: int
+    ) -> RecordedNode | None:
+        """Return the first node of a part that does not run alone; None where one takes a sequence, or all run."""
+        for place, node in enumerate(part.nodes, number):
+            if not taken(node) <= values.keys() | weights.keys():
+                return None
+            (alone,) = parts([node], weights, self._model.opsets.get("", 1))
+            try:
+                values |= self._run(alone, values, weights, "")
+            except NothingRan:
+                own = _known(sorted(taken(node)), values, weights)
+                own = {**_known(node.input, values, weights), **own}
+                return RecordedNode(node.name or f"{node.op_type}_{place}", node, own, {}, frozenset())
+        return None
 
     def _keep(self, values: Mapping[str, Tensor]) -> None:
         """Keep the values at hand, as long as there is room for all."""

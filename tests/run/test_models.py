@@ -902,6 +902,28 @@ def test_a_model_that_does_not_run_is_one_line() -> None:
     assert "does not run on the CPU: ended the process" in complaint(ends)
 
 
+@pytest.mark.parametrize(
+    ("operator", "dtype", "said"),
+    [
+        (
+            "Gather",
+            FLOAT,
+            "Gather(float32[3], int64[1]): a call that ONNX does not define: index values within",
+        ),
+        ("Multinomial", FLOAT, "Multinomial(float32[3]): "),
+        ("HardSigmoid", TensorProto.DOUBLE, "HardSigmoid(float64[3]): a call that ONNX defines"),
+    ],
+)
+def test_the_node_at_which_a_model_stops_is_named(operator: str, dtype: int, said: str) -> None:
+    b = Builder()
+    b.node("Neg", ["x"], "minus")
+    b.node(operator, ["minus", *([b.weight("i", np.array([9]))] if operator == "Gather" else [])], "stop")
+    b.node("Identity", ["stop"], "y")
+    model = b.model([value("x", dtype, 3)], [value("y", dtype if operator != "Multinomial" else 6, None)])
+    ended = refused(saved(model), "-t", "cpu")
+    assert (ended.code, f"; it stops at node /stop, {said}" in complaint(ended)) == (4, True), ended
+
+
 def test_a_model_without_a_formula_is_run_whole_all_the_same() -> None:
     b = Builder()
     b.node("SampleOp", ["x"], "y", domain="com.microsoft")
