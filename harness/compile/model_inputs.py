@@ -15,10 +15,17 @@ from harness.compile.models import PROTOBUF_LIMIT, Model
 from harness.compile.protos import LeftOut, tensor_of
 from harness.model import plain_file
 from harness.model.case import Tensor
-from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.errors import UsageError, shown
 from harness.model.float_formats import encode
-from harness.operators.in_models import index_limit, is_mask, known_texts, passes_indices, replaced
+from harness.operators.in_models import (
+    distinct_indices,
+    index_limit,
+    is_mask,
+    known_texts,
+    passes_indices,
+    replaced,
+)
 
 _MISSING = 0.25
 """The part of an input's elements that a node replaces."""
@@ -179,7 +186,10 @@ class ModelInputs:
             return Tensor("string", self._generator.choice(np.array(texts, object), shape))
         limit = self._limit(value.name)
         if limit is not None:
-            return Tensor(dtype.name, self._generator.integers(0, max(limit, 1), shape).astype(dtype.storage))
+            places = self._distinct(value.name, max(limit, 1), shape)
+            if places is None:
+                places = self._generator.integers(0, max(limit, 1), shape)
+            return Tensor(dtype.name, places.astype(dtype.storage))
         if dtype.name != "bool" and DTYPES[dtype.name].itemsize == 1:
             low, high, _ = dtype.limits
             return Tensor(
@@ -193,6 +203,16 @@ class ModelInputs:
                 0 if mask else 1 + (not shape), 2 if mask else 4, places.shape
             )
         return Tensor(dtype.name, elements)
+
+    def _distinct(self, name: str, limit: int, shape: tuple[int, ...]) -> Array | None:
+        """Draw indices that name no place twice, if a node that takes them needs such ones and there are enough."""
+        for node in self._model.graph.node:
+            if name in node.input[1:2]:
+                held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+                found = distinct_indices(node.op_type, held, limit, shape, self._generator)
+                if found is not None:
+                    return found
+        return None
 
     def _shape(self, value: ValueInfoProto) -> tuple[int, ...]:
         return tuple(

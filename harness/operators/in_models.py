@@ -3,12 +3,14 @@ that draw, and those that only make a constant."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from harness.model.case import Tensor
+from harness.model.dtypes import Array
 from harness.operators.base import Shape
 
 _RANDOM = frozenset(
@@ -25,6 +27,8 @@ CONSTANT, PASSED_ON = "Constant", "Identity"
 _PASSING = frozenset(
     {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Transpose", "Expand"}
 )
+_PERMUTED = 1 << 24
+"""Numbers that are permuted to draw indices."""
 _TEXTS = ("cats_strings", "keys_strings", "pool_strings", "string_vocabulary")
 """Attributes of texts that an operator looks for."""
 
@@ -114,3 +118,23 @@ def index_limit(
         axis = attributes.get("axis", 0)
         return int(first[axis]) if -len(first) <= axis < len(first) else None
     return min(first, default=None) if operator in ("GatherND", "ScatterND") else None
+
+
+def distinct_indices(
+    operator: str, attributes: Mapping[str, Any], limit: int, shape: Shape, generator: np.random.Generator
+) -> Array | None:
+    """Draw indices below a limit that name no place twice, for an operator that needs such ones; None for another one, and where
+    there are too few."""
+    if attributes.get("reduction", b"none") != b"none" or not shape or not shape[-1]:
+        return None
+    axis = attributes.get("axis", 0)
+    if operator == "ScatterElements" and -len(shape) <= axis < len(shape) and shape[axis] <= limit:
+        others = np.delete(shape, axis)
+        if limit * math.prod(others) <= _PERMUTED:
+            every = np.broadcast_to(np.arange(limit), (*others, limit))
+            return np.moveaxis(generator.permuted(every, axis=-1)[..., : shape[axis]], -1, axis)
+    if operator == "ScatterND" and math.prod(shape[:-1]) <= limit ** shape[-1]:
+        steps = [min(limit**n, 1 << 62) for n in range(shape[-1] + 1)]
+        places = generator.choice(steps[-1], math.prod(shape[:-1]), replace=False)
+        return np.stack([places // step % limit for step in steps[:-1]], -1).reshape(shape)
+    return None

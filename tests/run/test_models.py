@@ -302,6 +302,28 @@ def test_indices_point_into_an_input_and_integers_are_1_where_others_do_not_run(
     assert report("out")["verdicts"]["cpu"] == ["correct"] * 3
 
 
+@pytest.mark.parametrize(
+    ("operator", "data", "places", "updates", "verdict"),
+    [
+        ("ScatterElements", (5, 3), (5, 3), (5, 3), "correct"),
+        ("ScatterElements", (2, 9), (2, 4), (2, 4), "correct"),
+        ("ScatterND", (4, 5, 3), (3, 3, 2), (3, 3, 3), "correct"),
+        ("ScatterND", (4, 5, 2), (6, 2), (6, 2), "compared"),  # of the smallest extent
+    ],
+)
+def test_indices_of_places_name_none_twice(
+    operator: str, data: Any, places: Any, updates: Any, verdict: str
+) -> None:
+    b = Builder(18)
+    b.node(operator, ["x", "places", "updates"], "y")
+    inputs = [value("x", FLOAT, *data), value("places", INT64, *places), value("updates", FLOAT, *updates)]
+    b.node("Neg", ["y"], "z")
+    judged(saved(b.model(inputs, [value("z", FLOAT, *data)])))
+    assert report("out")["verdicts"]["cpu"] == [verdict, "correct"]
+    said = "no place is named twice, unless they are reduced"
+    assert (said in Path("out/model.md").read_text(encoding="utf-8")) is (verdict == "compared")
+
+
 def test_what_a_node_replaces_is_missing_here_and_there() -> None:
     b = Builder()
     attributes = {"imputed_value_floats": [1.0, 2.0], "replaced_value_float": float("nan")}
