@@ -90,6 +90,8 @@ class ModelCall:
 
     def validity(self) -> str:
         """Say whether ONNX defines the call, of which no outputs are known."""
+        if self.several:
+            return "a call with graphs, whose nodes can be at fault"
         why = _single_case(self, "static")[1]
         return "a call that ONNX defines" if why == NO_OUTPUT else why
 

@@ -20,7 +20,13 @@ BOOL = TensorProto.BOOL
 def graph(name: str, inputs: list[Any], outputs: list[Any], *nodes: Any, **weights: Any) -> GraphProto:
     """Return a graph of nodes, each an operator with what it takes, what it gives and its attributes."""
     made = [
-        helper.make_node(operator, takes.split(), gives.split(), name=f"{name}_{operator}", **attributes)
+        helper.make_node(
+            operator,
+            takes.split(),
+            gives.split(),
+            name=f"{name}_{operator}_{gives}".replace(" ", "_"),
+            **attributes,
+        )
         for operator, takes, gives, attributes in nodes
     ]
     held = [numpy_helper.from_array(np.asarray(each), key) for key, each in weights.items()]
@@ -127,7 +133,7 @@ def joining() -> ModelProto:
 GRAPHS = {
     "then": (lambda: choice(then=True), ["choice"]),
     "else": (lambda: choice(then=False), ["choice"]),
-    "until": (counting, ["loop", "loop/body_If"]),
+    "until": (counting, ["loop", "loop/body_If_next"]),
     "trips": (lambda: counting(trips=2, limit=1e9), ["loop"]),
     "endless": (lambda: counting(trips=None), ["loop"]),
     "scan": (scanning, ["scan"]),
@@ -163,5 +169,5 @@ def test_the_node_within_is_named_before_the_node_around() -> None:
     ended = harness(
         "model", saved(counting()), "-t", "fake,script=script.yaml", "--data", "given.npz", "-o", "out"
     )
-    assert "node loop/body_Add and 1 more are wrong" in ended.out.replace("\n", " ")
-    assert "wrong within: loop/body_Add" in ended.out
+    assert "node loop/body_Add_twice and 1 more are wrong" in ended.out.replace("\n", " ")
+    assert "wrong within: loop/body_Add_twice" in ended.out
