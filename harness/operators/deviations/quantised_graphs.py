@@ -23,6 +23,16 @@ from harness.operators.quantization.quantising import spread
 changed("scales_of_output_channels", axis=0)
 
 
+@deviation
+def held_as_bytes(asked: Deviating) -> tuple[Expected, ...]:
+    """DequantizeLinear: the numbers held between 0 and 255."""
+
+    def held(x: Array) -> Array:
+        return np.clip(x, 0, min(255, np.iinfo(x.dtype).max))
+
+    return asked.formula(inputs=asked.having(x=held))
+
+
 # QLinearMatMul: the scales of B as those of its columns, whatever their axis is.
 changed("scales_of_the_columns_of_b", axis_b=1)
 
