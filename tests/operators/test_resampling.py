@@ -197,11 +197,13 @@ def test_a_crop_is_extrapolated_beyond_the_input() -> None:
     assert nearest(found).array.tolist() == [9, 0, 1, 2, 3]
 
 
-def test_a_tie_that_float32_cannot_tell_has_two_results() -> None:
-    """(4 + 0.5) / 0.3 - 0.5 is 14.5, and by float32 14.499999."""
+def test_a_tie_of_sizes_is_one_of_whole_numbers_on_a_processor() -> None:
+    """(4 + 0.5) / (6 / 20) - 0.5 is 14.5, and by float32 14.499999."""
     x = np.arange(20, dtype=np.float32)
     attributes: dict[str, Value] = {"nearest_mode": "round_prefer_ceil"}
-    found = run("Resize", {"X": x, "sizes": np.array([6], np.int64)}, attributes, 13)
+    arrays = {"X": x, "sizes": np.array([6], np.int64)}
+    assert nearest(run("Resize", arrays, attributes, 13)).array.tolist() == [1, 5, 8, 11, 15, 18]
+    found = run("Resize", arrays, attributes, 13, "d3d")
     assert isinstance(found, OneOf)
     assert sorted(each.array[4] for each in found.candidates) == [14, 15]
     found = run("Resize", {"X": x, "sizes": np.array([10], np.int64)}, attributes, 13)

@@ -14,6 +14,7 @@ from harness.operators.bounded import Bounded, arithmetic
 from harness.operators.deviations.base import Deviating, candidates_of, changed, deviation, register, settled
 from harness.operators.formulas import values
 from harness.operators.image.resampling import NEAREST, given, taken, weighted
+from harness.operators.image.resize import formula
 from harness.operators.image.resize_axes import TF, ResizedAxis, axes, chosen, coordinates, mode, numbers
 
 _FIXED = 2.0**-12
@@ -41,6 +42,13 @@ def kept_extents_copied(asked: Deviating) -> tuple[Expected, ...]:
         if given is not None:
             inputs["scales"] = Tensor("float32", (scales / (parts[1] - parts[0])).astype(np.float32))
     return asked.formula(inputs=inputs)
+
+
+@deviation
+def placed_by_rounded_scales(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize to sizes by nearest: the scale is rounded to float32, so that where a coordinate is a tie, or an element's own,
+    either neighbour is taken."""
+    return formula(asked.call, asked.inputs, asked.arithmetic, rounded=True)
 
 
 @deviation

@@ -28,6 +28,7 @@ from harness.operators.image.resize_axes import (
     every_scale,
     every_size,
     mode,
+    ratios,
 )
 from harness.operators.image.resize_lowering import lowered
 from harness.operators.image.resize_rules import broken
@@ -41,13 +42,17 @@ Mask = NDArray[np.bool_]
 # tf_crop_and_resize: extrapolation_value where x_original is outside of [0, length_original - 1] in any axis
 
 
-def formula(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Expected, ...]:
-    """Resize by the formulas above."""
+def formula(
+    call: Call, inputs: Mapping[str, Tensor], name: str, *, rounded: bool = False
+) -> tuple[Expected, ...]:
+    """Resize by the formulas above; `rounded` says that a scale of sizes is a float32, also where elements are moved."""
     x, a = inputs["X"], arithmetic(name, "float32")
     how = mode(call)
     resized = {n: axis for n, axis in enumerate(axes(call)) if not axis.kept}
     places = {n: coordinates(how, axis, a) for n, axis in resized.items()}
     if call.attributes.get("mode", "nearest") == "nearest":
+        if not rounded:
+            places = {n: ratios(how, resized[n], each) for n, each in places.items()}
         return (_nearest(call, x, resized, places),)
     return (_averaged(call, x, resized, places, a),)
 

@@ -133,6 +133,20 @@ def coordinates(how: str, axis: ResizedAxis, a: Arithmetic) -> Bounded:
     return exact_where(found, (narrow == found.value) & (halved or (held and a.name in _DIVIDE)))
 
 
+def ratios(how: str, axis: ResizedAxis, places: Bounded) -> Bounded:
+    """Return coordinates without error where they are ties or elements' own: halves of whole numbers.
+
+    A scale that float32 does not hold is a ratio of extents, by ONNX Resize, sizes, and twice a coordinate a whole
+    number divided by its numerator.
+    """
+    held = Fraction(float(np.float32(float(axis.scale)))) == axis.scale
+    if held or how in ("align_corners", TF) or places.arithmetic.name not in _DIVIDE:
+        return places
+    value, halves = places.value, np.round(2 * places.value) / 2
+    whole = np.abs(value - halves) * axis.scale.numerator < 0.25
+    return exact_where(Bounded(np.where(whole, halves, value), places.error, places.arithmetic), whole)
+
+
 # half_pixel            (x_resized + 0.5) / scale - 0.5
 # half_pixel_symmetric  input_width / 2 * (1 - output_width_int / output_width)
 #                       + (x_resized + 0.5) / scale - 0.5
