@@ -42,13 +42,18 @@ def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list
     the value nearest to it."""
     graph = model.graph
     key = parse(case_id)
-    node = next((node for node in graph.node if node.name == "tested"), None)
-    if node is None:
+    operator = OPERATORS.get(key.operator)
+    if operator is None:
         return [nearest(each) for each in composed(_filled(graph), key.opset, fed, "ieee")]
-    operator = OPERATORS[key.operator]
+    node = next((node for node in graph.node if node.name == "tested"), None)
     given = {**fed, **{proto.name: tensor_of(proto) for proto in graph.initializer}}
-    inputs = {name: given[name] for name in _names(node, key.operator, key.opset, given)}
-    attributes = {entry.name: _value(entry) for entry in node.attribute}
+    names = (
+        [value.name for value in graph.input]  # of a variant, several nodes that stand for the operator
+        if node is None
+        else _names(node, key.operator, key.opset, given)
+    )
+    inputs = {name: given[name] for name in names}
+    attributes = {} if node is None else {entry.name: _value(entry) for entry in node.attribute}
     types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
     constants = {name: tensor.array for name, tensor in inputs.items() if name in operator.constants}
     omitted = key.terms.get("omit")
