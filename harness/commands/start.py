@@ -31,9 +31,9 @@ def main() -> None:
     # before NumPy loads: its BLAS would spin on every core, to no gain, and round as their number has it
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(*_COLLECTED_AFTER)
-    interrupt.install()
-    interrupt.watch_finalizers()
     try:
+        interrupt.install()
+        interrupt.watch_finalizers()
         from harness.commands.cli import main as command_line
 
         command_line()
