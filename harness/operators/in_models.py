@@ -27,6 +27,7 @@ CONSTANT, PASSED_ON = "Constant", "Identity"
 _PASSING = frozenset(
     {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Transpose", "Expand"}
 )
+_MOST_AXES = 64
 _PERMUTED = 1 << 24
 """Numbers that are permuted to draw indices."""
 _TEXTS = ("cats_strings", "keys_strings", "pool_strings", "string_vocabulary")
@@ -133,7 +134,7 @@ def distinct_indices(
         if limit * math.prod(others) <= _PERMUTED:
             every = np.broadcast_to(np.arange(limit), (*others, limit))
             return np.moveaxis(generator.permuted(every, axis=-1)[..., : shape[axis]], -1, axis)
-    if operator == "ScatterND" and math.prod(shape[:-1]) <= limit ** shape[-1]:
+    if operator == "ScatterND" and shape[-1] <= _MOST_AXES and math.prod(shape[:-1]) <= limit ** shape[-1]:
         steps = [min(limit**n, 1 << 62) for n in range(shape[-1] + 1)]
         places = generator.choice(steps[-1], math.prod(shape[:-1]), replace=False)
         return np.stack([places // step % limit for step in steps[:-1]], -1).reshape(shape)

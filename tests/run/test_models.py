@@ -22,6 +22,7 @@ from harness.model.errors import UsageError
 from harness.model.result import Error
 from harness.model.target_info import DML, TargetInfo
 from harness.model.verdict import Outcome
+from harness.operators.in_models import distinct_indices
 from harness.operators.products import sampling
 from harness.render.document import Span, Table
 from harness.render.model import model_document
@@ -322,6 +323,11 @@ def test_indices_of_places_name_none_twice(
     assert report("out")["verdicts"]["cpu"] == [verdict, "correct"]
     said = "no place is named twice, unless they are reduced"
     assert (said in Path("out/model.md").read_text(encoding="utf-8")) is (verdict == "compared")
+
+
+def test_tuples_longer_than_any_rank_are_not_counted_out() -> None:
+    """3 ** (1 << 40) places would be counted for days."""
+    assert distinct_indices("ScatterND", {}, 3, (0, 1 << 40), np.random.default_rng(0)) is None
 
 
 def test_what_a_node_replaces_is_missing_here_and_there() -> None:
