@@ -28,6 +28,7 @@ _PASSING = frozenset(
     {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Transpose", "Expand"}
 )
 _MOST_AXES = 64
+"""Extents of a tuple of indices, beyond the axes that any tensor has."""
 _PERMUTED = 1 << 24
 """Numbers that are permuted to draw indices."""
 _TEXTS = ("cats_strings", "keys_strings", "pool_strings", "string_vocabulary")

@@ -49,8 +49,7 @@ _MOST_INPUTS = 1000
 @dataclass
 class ModelCall:
     """A distinct call: the first node that makes it with its tensors, its case, or `why` it has none, and how many nodes
-    make it. The case of one of
-    several operators is that of a graph."""
+    make it. The case of one of several operators is that of a graph."""
 
     name: str
     number: int
